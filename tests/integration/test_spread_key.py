@@ -138,8 +138,7 @@ def test_rows_stay_exact_while_a_key_is_spread_and_put_together(flow: Flow) -> N
         assert versions == sorted(versions)
         assert set(versions) == {0, 1, 2}
     assert before["keys"][0]["key"] == "hot"
-    steps = [(one["kind"], one["key"], one["over"]) for one in before["recommendations"]]
-    assert steps[0][:2] == ("spread", "hot")
+    assert (before["recommendations"][0]["kind"], before["recommendations"][0]["key"]) == ("spread", "hot")
     fullest = [
         max(one["records"] for one in told["source"]) / sum(one["records"] for one in told["source"])
         for told in (before, spread)
@@ -150,7 +149,8 @@ def test_rows_stay_exact_while_a_key_is_spread_and_put_together(flow: Flow) -> N
     hot = sum(event["key"] == "hot" for event in events)
     assert (every["keys"][0]["events"], every["total"], every["overcount"]) == (hot, len(events), 0)
     assert skew("plan")["producers"] == [], "both have ended"
-    actions = [(one.action, one.object, one.outcome) for one in read_audit(flow.cluster, flow.job.name, 10)]
+    told = read_audit(flow.cluster, flow.job.name, 10)
+    actions = [(one.action, one.object, one.outcome) for one in told.readable]
     assert actions == [
         (action, "hot", outcome) for action in ("skew spread", "skew unspread") for outcome in ("begun", "done")
     ]

@@ -15,7 +15,7 @@ from cutwater.adapters.topics import audit_log, candidates, recovery_log, reject
 from cutwater.adapters.topics.commit_stream import Tail
 from cutwater.console.past_windows import PastWindows
 from cutwater.console.ports import JobPlace, RegionState, Restorable, SourceEnd
-from cutwater.core.access.audit_log import AuditRecord
+from cutwater.core.access.audit_log import AuditRecords
 from cutwater.core.console.timeline import KEPT_MAX
 from cutwater.core.driver.rejected_events import Choice, LatePair, Letter
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
@@ -146,7 +146,7 @@ class KafkaReader:
         """Return the newest starts of services, oldest first."""
         return recovery_log.history(self._cluster, self.job.name, STARTS_READ)
 
-    def actions(self) -> Sequence[AuditRecord]:
+    def actions(self) -> AuditRecords:
         """Return the newest records of the audit log, oldest first."""
         return audit_log.read_audit(self._cluster, self.job.name, ACTIONS_READ)
 

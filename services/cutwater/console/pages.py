@@ -149,8 +149,10 @@ class Pages:
         """Return what operators did."""
 
         def read() -> dict[str, Any]:
-            found = audit_page.actions(job.follower.reader.actions())
-            return {"actions": found, "empty": "" if found else audit_page.NO_ACTION}
+            records = job.follower.reader.actions()
+            found = audit_page.actions(records.readable)
+            empty = "" if found or records.problem else audit_page.NO_ACTION
+            return {"actions": found, "unreadable": records.problem, "empty": empty}
 
         return dict(job.kept.get("audit", SHORT_S, read))
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.core.access.audit_log import AuditRecord
+from cutwater.core.access.audit_log import AuditRecord, AuditRecords
 from cutwater.core.driver.rejected_events import Choice, LatePair, Letter
 from cutwater.core.generations.candidates import Candidates
 from cutwater.core.job.job import Job
@@ -112,7 +112,7 @@ class JobReader(Protocol):
 
     def trail(self) -> Sequence[Recovery]: ...
 
-    def actions(self) -> Sequence[AuditRecord]:
+    def actions(self) -> AuditRecords:
         """Return the newest records of the audit log."""
 
     def restorable(self, generation: Generation) -> Restorable: ...

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,6 +20,7 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.errors import CutwaterError, MachineError, UnavailableError, UsageError
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.util.timestamps import iso
+from cutwater.local.machine.folder_lock import is_holder
 from cutwater.local.processes.restart_policy import Failure
 
 FILE = "stack.json"
@@ -117,9 +119,15 @@ class RunningStack:
     def alive(self) -> bool:
         try:
             process = psutil.Process(self.pid)
-            return abs(process.create_time() - self.started) < 1 and process.status() != psutil.STATUS_ZOMBIE
+            if process.status() == psutil.STATUS_ZOMBIE:
+                return False
+            if abs(process.create_time() - self.started) < 1:
+                return True
         except psutil.Error:
             return False
+        # The machine's clock was set since its start, or the number is another process's now.
+        folder = Path(self.data_dir)
+        return any(is_holder(one, self.pid, self.started) for one in (folder, folder.parent.parent))
 
     def stop_job(self) -> None:
         """Let the stack of several jobs end this one, and wait for it; raise MachineError if it does not end."""
@@ -270,5 +278,10 @@ def _url_in(path: Path) -> str:
 
 
 def describe_self() -> tuple[int, float]:
-    """Return (pid, creation time) of this process."""
-    return os.getpid(), psutil.Process().create_time()
+    """Return (pid, creation time) of this process: always the same time, even if the clock was set since."""
+    return _self_by_pid(os.getpid())
+
+
+@cache
+def _self_by_pid(pid: int) -> tuple[int, float]:
+    return pid, psutil.Process(pid).create_time()

@@ -38,6 +38,7 @@ from cutwater.local.jars import connectors, jars
 from cutwater.local.java import find_java
 from cutwater.local.machine.disk_space import require_room
 from cutwater.local.machine.extras import require
+from cutwater.local.machine.folder_lock import folder_locked
 from cutwater.local.machine.ports import free_ports, require_free
 from cutwater.local.processes.auto_recovery import AutoRecovery
 from cutwater.local.processes.candidate_processes import CandidateProcesses
@@ -421,11 +422,19 @@ def api_answers(url: str) -> bool:
 
 @contextmanager
 def start_stack(stack: Stack, stop: threading.Event) -> Iterator[RunningStack | None]:
-    """Start a stack, with its file from the first moment; yield its description, or None if `stop` was set.
+    """Start a stack that holds its folder, with its file from the first moment; yield its description, or None
+    if `stop` was set.
 
     If an error ends the stack, the file keeps it. Raise a CutwaterError, after ending every child, if one fails to
-    start.
+    start, or if another process holds the folder.
     """
+    with folder_locked(stack.data_dir, *running_file.describe_self()), start_processes(stack, stop) as found:
+        yield found
+
+
+@contextmanager
+def start_processes(stack: Stack, stop: threading.Event) -> Iterator[RunningStack | None]:
+    """Do the same in a folder that the caller holds."""
     stack.describe().write()
     why: CutwaterError | None = None
     try:

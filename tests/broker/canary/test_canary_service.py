@@ -35,7 +35,7 @@ def writing(broker: Any, job_file: Path) -> Iterator[Writing]:
 
 
 def audited(writing: Writing) -> list[tuple[str, str, str]]:
-    records = fold_actions(read_audit(writing.cluster, writing.job.name, 1_000))
+    records = fold_actions(read_audit(writing.cluster, writing.job.name, 1_000).readable)
     return [(one.action, one.via, one.outcome) for one in records]
 
 

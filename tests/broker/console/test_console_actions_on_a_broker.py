@@ -64,7 +64,7 @@ def console(cluster: Any, job: str, file: Path, folder: Path, region: str = "loc
 
 
 def told(cluster: Any, job: str) -> list[tuple[str, str, str, str]]:
-    found = read_audit(cluster, job, 100)
+    found = read_audit(cluster, job, 100).readable
     assert all((one.actor, one.role, one.via) == ("my-owner", "owner", "console") for one in found)
     return [(one.action, one.object, one.outcome, one.detail) for one in found]
 
@@ -134,7 +134,7 @@ def test_a_promotion_is_held_shown_and_released(own: tuple[Writing, Path], tmp_p
         assert here.act("generation release", name).status_code == 200
         wait_until(lambda: here.get("overview")["holds"] == [], "the end of the hold on the overview")
         assert here.act("generation promote", name).status_code == 200
-    done_by = [(one.actor, one.action, one.outcome) for one in read_audit(cluster, job, 100)]
+    done_by = [(one.actor, one.action, one.outcome) for one in read_audit(cluster, job, 100).readable]
     assert done_by[:2] == [("my-operator", "generation hold", one) for one in ("begun", "done")]
     assert done_by[4:6] == [("my-owner", "generation release", one) for one in ("begun", "done")]
 
@@ -170,4 +170,4 @@ def test_the_log_is_made_for_a_job_of_an_earlier_version(own: tuple[Writing, Pat
     candidate = Candidate(writing)
     with console(writing.cluster, writing.job.name, file, tmp_path) as here:
         assert here.act("generation abort", str(candidate.generation)).status_code == 200
-    assert len(read_audit(writing.cluster, writing.job.name, 10)) == 2
+    assert len(read_audit(writing.cluster, writing.job.name, 10).readable) == 2

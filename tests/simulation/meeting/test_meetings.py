@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +20,9 @@ from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Release
 from cutwater.local.processes.candidate_processes import CANDIDATES_MAX, CandidateProcesses
+from cutwater.local.processes.child import Child
+from cutwater.local.processes.restart_policy import RestartPolicy
+from cutwater.local.processes.supervisor import Supervised
 from cutwater.operations.generations.claims import Claims
 from cutwater.operations.generations.prune import ExclusiveWriter
 from cutwater.operations.generations.requests import RequestedBounds
@@ -244,27 +248,46 @@ def test_nothing_is_pruned_while_brokers_do_not_say_who_claims(monkeypatch: pyte
 
 def test_a_candidate_that_is_to_be_promoted_is_started_beside_others() -> None:
     """Nothing else is promoted before it: a rollback would wait for ever behind two others."""
-    world, started = Meeting(), list[Generation]()
+    world = Meeting()
+    for _ in range(CANDIDATES_MAX + 1):
+        begin(world)
+    assert started_by_up(world) == list(world.known().by_id)[:CANDIDATES_MAX]
+    assert world.act(ask_for_newest) is None
+    world._markers()
+    assert started_by_up(world) == list(world.known().by_id)
+
+
+def test_a_candidate_whose_driver_has_ended_makes_room_for_another() -> None:
+    """As one of a plan that its checkpoint does not fit: it stays claimed until an operator aborts it."""
+    world = Meeting()
+    for _ in range(CANDIDATES_MAX + 1):
+        begin(world)
+    assert started_by_up(world, "driver") == list(world.known().by_id)
+    assert started_by_up(world, "canary") == list(world.known().by_id)[:CANDIDATES_MAX]
+
+
+def started_by_up(world: Meeting, ends: str = "") -> list[Generation]:
+    """Return whose processes `up` starts. `ends`: what of each candidate ends as soon as it has begun."""
+    started = list[Generation]()
+    seconds = iter(range(0, 1_000, 10))
+
+    def processes(generation: Generation) -> list[Supervised]:
+        started.append(generation)
+        made = {
+            name: Supervised(Child(name, [], {}, Path(name), RestartPolicy()), essential=name == "driver")
+            for name in ("driver", "canary")
+        }
+        if ends:
+            made[ends].finished = True
+        return list(made.values())
 
     def look(_world: Meeting, cluster: Any, _claims: Claims) -> None:
-        seconds = iter(range(0, 1_000, 10))
-        candidates = CandidateProcesses(
-            cluster, JOB.name, lambda one: started.append(one) or [], lambda _line: None, lambda: next(seconds)
-        )
+        candidates = CandidateProcesses(cluster, JOB.name, processes, lambda _line: None, lambda: next(seconds))
         while True:
             candidates()
 
-    def look_at_all() -> list[Generation]:
-        started.clear()
-        process = world.begin(look)
-        while process.run():
-            pass  # until it waits for more
-        process.kill()
-        return list(started)
-
-    for _ in range(CANDIDATES_MAX + 1):
-        begin(world)
-    assert look_at_all() == list(world.known().by_id)[:CANDIDATES_MAX]
-    assert world.act(ask_for_newest) is None
-    world._markers()
-    assert look_at_all() == list(world.known().by_id)
+    process = world.begin(look)
+    while process.run():
+        pass  # until it waits for more
+    process.kill()
+    return started

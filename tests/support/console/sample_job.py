@@ -21,7 +21,7 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.console.follower import JobFollower
 from cutwater.console.ports import JobPlace, RegionState, Restorable, RunningJob, SourceEnd
 from cutwater.console.service import Console
-from cutwater.core.access.audit_log import BEGUN, Argument, AuditRecord
+from cutwater.core.access.audit_log import BEGUN, Argument, AuditRecord, AuditRecords
 from cutwater.core.access.roles import digest_of
 from cutwater.core.driver.rejected_events import Choice, EventPosition, LatePair, Letter, Listed
 from cutwater.core.errors import UnavailableError, UsageError
@@ -245,9 +245,9 @@ class ConstructedReader:
         )
         return [first, replace(first, service="driver", attempt=2, outcome="stopped", decision=HOSTILE)]
 
-    def actions(self) -> Sequence[AuditRecord]:
+    def actions(self) -> AuditRecords:
         self._ask()
-        return [] if self.empty else AUDIT
+        return AuditRecords([] if self.empty else AUDIT)
 
     def restorable(self, generation: Generation) -> Restorable:
         self._ask()

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cutwater.core.access.audit_log import Argument, AuditRecord
+from cutwater.core.access.audit_log import Argument, AuditRecords
 from cutwater.core.generations.candidates import Candidates
 from cutwater.core.generations.holds import make_hold
 from cutwater.core.protocol.recovery_log import Fact, Recovery, Took
@@ -72,7 +72,7 @@ class ShownReader(ConstructedReader):
             replace(first, **told, begun_ms=NOW_MS - 3_590_000, steps=(Took("opening the store", 210),)),
         ]  # type: ignore[arg-type]
 
-    def actions(self) -> Sequence[AuditRecord]:
+    def actions(self) -> AuditRecords:
         claimed, promoted, _ = AUDIT
         given = (Argument("partitions", "24"), Argument("reason", "twice the partitions"))
         snapshot = replace(
@@ -80,11 +80,12 @@ class ShownReader(ConstructedReader):
         )
         snapshot = replace(snapshot, actor="bob", role="operator", detail=f"{GENERATION}:398 is in the store")
         why = f"{OTHER} has no milestone yet: its driver starts"
-        return [
+        found = [
             replace(claimed, arguments=given, begun_ms=NOW_MS - 120_000),
             replace(promoted, arguments=(), detail=why, begun_ms=NOW_MS - 90_000),
             replace(snapshot, begun_ms=NOW_MS - 30_000),
         ]
+        return AuditRecords(found)
 
 
 @contextmanager

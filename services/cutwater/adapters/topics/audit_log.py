@@ -10,8 +10,9 @@ from cutwater.adapters.kafka import admin
 from cutwater.adapters.kafka.client import wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.single_record import newest_values, write_record
-from cutwater.core.access.audit_log import Argument, AuditRecord
+from cutwater.core.access.audit_log import Argument, AuditRecord, AuditRecords
 from cutwater.core.checks import replication
+from cutwater.core.errors import UsageError
 from cutwater.core.protocol import topics
 
 WRITE_S = 5.0
@@ -53,6 +54,13 @@ def decode(data: bytes) -> AuditRecord:
     return AuditRecord(**{**plain, **times, "arguments": tuple(Argument(**one) for one in plain["arguments"])})
 
 
-def read_audit(cluster: Cluster, job: str, records: int) -> list[AuditRecord]:
+def read_audit(cluster: Cluster, job: str, records: int) -> AuditRecords:
     """Return the newest `records` records, in log order. Raises UsageError if the topic does not exist."""
-    return [decode(value) for value in newest_values(cluster, topics.audit(job), records)]
+    found: list[AuditRecord] = []
+    unreadable = 0
+    for value in newest_values(cluster, topics.audit(job), records):
+        try:
+            found.append(decode(value))
+        except UsageError:
+            unreadable += 1
+    return AuditRecords(found, unreadable)

@@ -14,6 +14,7 @@ import typer
 from cutwater.adapters.config.settings import load_settings
 from cutwater.cli.options import JsonOption
 from cutwater.cli.report import out, print_json, print_note, report_errors
+from cutwater.cli.result_file import require_place, write_result
 from cutwater.core.errors import UsageError
 from cutwater.core.sizing.machine import Machine
 from cutwater.local.calibration.run import calibrate as measure
@@ -36,19 +37,20 @@ def calibrate(
     """
     if path.exists() and not force:
         raise UsageError(f"{path} exists: name another file with --out, or replace it with --force")
+    require_place(path, "--out")
     require("local", "pyspark", "jgo")
     began, folder = time.monotonic(), Path(tempfile.mkdtemp(prefix="cutwater-calibrate-"))
     try:
         found = measure(load_settings(), folder, print_note)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    path.write_text(machine_text(found.machine), encoding="utf-8")
     if as_json:
         phases = [one._asdict() for one in found.phases]
         print_json({"path": str(path), "figures": _figures(found.machine), "phases": phases})
-        return
-    for name, value in _figures(found.machine).items():
-        out.print(f"{name}: {value:g}")
+    else:
+        for name, value in _figures(found.machine).items():
+            out.print(f"{name}: {value:g}")
+    write_result(path, machine_text(found.machine))
     print_note(f"{path} written after {time.monotonic() - began:,.0f} s: cutwater size JOB_FILE --machine {path}")
 
 

@@ -18,7 +18,7 @@ from cutwater.cli.options import (
     WideOption,
     find_job,
 )
-from cutwater.cli.report import err, iso, print_report, report_errors
+from cutwater.cli.report import err, iso, print_note, print_report, report_errors
 from cutwater.cli.stack.history import since_moment
 from cutwater.core.access.actions import ACTIONS
 from cutwater.core.access.audit_log import BEGUN, AuditRecord, fold_actions, select_actions
@@ -63,12 +63,14 @@ def audit(
     since_ms = since_moment(since, now_ms()) if since else None
     place = find_job(job_file, bootstrap_servers, data_dir, job_name)
     with err.status("reading the audit log"):
-        actions = fold_actions(read_audit(place.cluster, place.job.name, READ_MAX))
-    found = select_actions(actions, since_ms, who, action)[-limit:]
+        records = read_audit(place.cluster, place.job.name, READ_MAX)
+    found = select_actions(fold_actions(records.readable), since_ms, who, action)[-limit:]
     columns: list[str | Column] = ["begun", "who", "action", Column("object", 1), Column("outcome", 2)]
     columns += [Column(name, below=True) for name in ("arguments", "detail", "process")]
     title = f"actions on job {place.job.name}: {len(found)}"
     print_report(title, columns, map(_row, found), [action_json(one) for one in found], as_json)
+    if records.problem:
+        print_note(records.problem)
 
 
 def _row(one: AuditRecord) -> tuple[str | Lines, ...]:

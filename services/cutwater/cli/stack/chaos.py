@@ -13,6 +13,7 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.cli.action_audit import audit_action
 from cutwater.cli.options import DataDirOption, JobNameOption, JsonOption, WideOption, settings_for
 from cutwater.cli.report import err, out, print_json, print_note, report_errors, table
+from cutwater.cli.result_file import require_place, write_result
 from cutwater.core.access.actions import CHAOS
 from cutwater.core.chaos.plan import ChaosPlan
 from cutwater.core.chaos.recovery import Reaction
@@ -60,6 +61,8 @@ def chaos(
     Examples:  cutwater chaos plan.yaml --report chaos.html  ·  cutwater chaos plan.yaml --no-replay --json
     ·  cutwater chaos plan.yaml --compose cutwater --job-file deploy/jobs/flights.yaml
     """
+    if report:
+        require_place(report, "--report")
     plan, settings = read_chaos_plan(plan_file), settings_for(data_dir)
     target, make = _broken(plan, settings, job_name, compose, job_file)
     job = load_job(target.job_file)
@@ -76,9 +79,9 @@ def chaos(
         with err.status("counting all events once more"):
             rows = compare_with_replay(target, job, settings, settings.data_dir / "chaos", print_note)
     notes = list(chaos_notes(result, rows))
-    if report:
-        report.write_text(chaos_page(job.name, plan, result.looks, result.reactions, notes), encoding="utf-8")
     _show(plan, result, rows, notes, as_json)
+    if report:
+        write_result(report, chaos_page(job.name, plan, result.looks, result.reactions, notes))
     sound = result.caught_up and all(one.in_time for one in result.reactions) and (rows is None or rows.equal)
     return 0 if sound else 1
 

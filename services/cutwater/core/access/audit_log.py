@@ -5,7 +5,7 @@ A process that is killed in the middle leaves the first one. No decision of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import NamedTuple
@@ -60,6 +60,21 @@ class AuditRecord:
     def ended_ms(self) -> int | None:
         """The time of the outcome; None if there is none."""
         return None if self.outcome == BEGUN else self.written_ms
+
+
+class AuditRecords(NamedTuple):
+    """The newest part of a log, oldest first."""
+
+    readable: Sequence[AuditRecord]
+    unreadable: int = 0
+    """Records of a schema that is not known, as of a newer version."""
+
+    @property
+    def problem(self) -> str:
+        """What is missing; empty if nothing is."""
+        if not self.unreadable:
+            return ""
+        return f"{self.unreadable:,} record(s) of the audit log cannot be read: their schema is not known here"
 
 
 class AuditedAction:

@@ -22,6 +22,7 @@ from cutwater.local.jars import jars
 from cutwater.local.java import find_java
 from cutwater.local.jobs.job_files import JobFolder, require_shareable
 from cutwater.local.jobs.spark_application import SharedApplication
+from cutwater.local.machine.folder_lock import folder_locked
 from cutwater.local.machine.ports import free_ports, require_free
 from cutwater.local.processes.child import Child
 from cutwater.local.processes.class_archives import archives_written
@@ -29,7 +30,7 @@ from cutwater.local.processes.restart_policy import RestartPolicy
 from cutwater.local.processes.supervisor import TICK_SECONDS, Supervised, Supervisor
 from cutwater.local.running_file import RunningStack
 from cutwater.local.spark_runtime import spark_environment
-from cutwater.local.stack import Report, Stack, api_answers, start_stack
+from cutwater.local.stack import Report, Stack, api_answers, start_processes
 
 _PORTS = ("port", "spark_ui_port", "watch_port")
 _METRICS_PORTS = ("driver_port", "signal_port", "publisher_port")
@@ -61,19 +62,19 @@ class JobsStack:
         """Start the broker, then job after job; yield their descriptions, or None if `stop` was set.
 
         Each job's file exists from the first moment. Raise a CutwaterError, after ending every process, if one
-        fails to start.
+        fails to start, or if another process holds the data folder.
         """
-        for stack in self.stacks:
-            (stack.data_dir / running_file.STOP).unlink(missing_ok=True)
-            stack.describe().write()
         with ExitStack() as ends:
+            ends.enter_context(folder_locked(self.data_dir, *running_file.describe_self()))
             for stack in self.stacks:
+                (stack.data_dir / running_file.STOP).unlink(missing_ok=True)
+                stack.describe().write()
                 ends.push(_unmarked(stack))
             ready = ends.enter_context(self._shared).start(stop)
             found: list[RunningStack] = []
             for stack in self.stacks if ready else ():
                 self._running[stack] = ends.enter_context(ExitStack())
-                one = self._running[stack].enter_context(start_stack(stack, stop))
+                one = self._running[stack].enter_context(start_processes(stack, stop))
                 if one is None:
                     break
                 found.append(one)
@@ -96,7 +97,7 @@ class JobsStack:
                 raise
             name = stack.job.name
             self._report(f"job {name} has ended: {error}. The other jobs continue")
-            # Its file keeps the error, since it leaves the block of `start_stack`.
+            # Its file keeps the error, since it leaves the block of `start_processes`.
             self._running.pop(stack).__exit__(type(error), error, error.__traceback__)
             return
         asked = stack.data_dir / running_file.STOP

@@ -21,7 +21,7 @@ from cutwater.local.processes.supervisor import Supervised
 LOOK_S = 1.0
 CANDIDATES_MAX = 2
 """The maximum at a time, since each candidate runs its own Spark. One whose promotion is requested comes on top:
-nothing else is promoted before it."""
+nothing else is promoted before it. One whose driver has ended for good does not count."""
 
 Make = Callable[[Generation], Sequence[Supervised]]
 
@@ -44,7 +44,7 @@ class CandidateProcesses:
         self._clock_s = clock_s
         self._tail: Tail | None = None
         self._known = Candidates()
-        self._made: set[Generation] = set()
+        self._made: dict[Generation, Sequence[Supervised]] = {}
         self._refused: set[Generation] = set()
         self._looked_s = float("-inf")
 
@@ -88,13 +88,18 @@ class CandidateProcesses:
         return found
 
     def _start_candidate(self, generation: Generation, above: int) -> Sequence[Supervised]:
-        waiting = [one for one in self._made if one.number > above and self._known.by_id[one].open]
-        if len(waiting) >= CANDIDATES_MAX and not self._known.by_id[generation].promoting:
+        running = [one for one in self._made if one.number > above and self._runs(one)]
+        if len(running) >= CANDIDATES_MAX and not self._known.by_id[generation].promoting:
             if generation not in self._refused:
                 self._report(f"{generation} waits: {CANDIDATES_MAX} candidates run already")
             self._refused.add(generation)
             return []
         self._refused.discard(generation)
-        self._made.add(generation)
         self._report(f"starting the processes of {generation}")
-        return self._make(generation)
+        self._made[generation] = self._make(generation)
+        return self._made[generation]
+
+    def _runs(self, generation: Generation) -> bool:
+        """Return whether a candidate may still be promoted, and all processes that this takes run."""
+        needed = (one for one in self._made[generation] if one.essential)
+        return self._known.by_id[generation].open and not any(one.finished for one in needed)

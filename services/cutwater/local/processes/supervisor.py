@@ -257,7 +257,7 @@ class Supervisor:
         try:
             member.child.start()
         except CutwaterError as error:
-            if member.essential:
+            if member.essential and member.reason_to_continue(error.exit_code) is None:
                 raise
             member.finished = True
             self._report(f"{error}; the others continue without it")

@@ -90,6 +90,8 @@ class ExportRoutes:
         Bytes are those of keys and values, before compression. Each of the largest keys may hold up to
         `largest_keys_error_bytes` more than shown; with up to 4,000 keys that is 0.
         """
-        if self._sizes is None:
+        sizes = self._sizes
+        if sizes is None:
             raise UnavailableError("this rehydrator takes no census")
-        return JSONResponse(self._sizes())
+        # A job may have 65,536 shards: rendered beside the requests of others.
+        return await run_in_threadpool(lambda: JSONResponse(sizes()))

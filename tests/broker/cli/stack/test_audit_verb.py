@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from cutwater.adapters.kafka.admin import delete_topics, describe_topics
 from cutwater.adapters.kafka.client import make_consumer, read_tail
+from cutwater.adapters.kafka.single_record import write_record
 from cutwater.adapters.runtime.process_name import user_name
 from cutwater.adapters.topics.audit_log import read_audit
 from cutwater.core.access.audit_log import BEGUN, DONE, FAILED
@@ -170,6 +172,15 @@ def test_what_is_on_the_topic_is_what_is_read(job: Asked) -> None:
     values = read_tail(consumer, topics.audit(job.name), 0, lambda found: len(found) >= 2)
     consumer.close()
     assert len(values) == 2
-    first, last = read_audit(job.cluster, job.name, 10)
+    first, last = read_audit(job.cluster, job.name, 10).readable
     assert (first.outcome, last.outcome, first.id) == (BEGUN, DONE, last.id)
-    assert read_audit(job.cluster, job.name, 1) == [last]
+    assert read_audit(job.cluster, job.name, 1) == ([last], 0)
+
+
+def test_a_record_of_a_newer_version_hides_no_other(job: Asked) -> None:
+    """It is counted on stderr, so that standard output stays JSON."""
+    job.json("generation", "start")
+    write_record(job.cluster, topics.audit(job.name), b"of a schema that nobody knows", 10)
+    done = job.run("audit", "--json")
+    assert [one["action"] for one in json.loads(done.stdout)] == ["generation start"]
+    assert "1 record(s) of the audit log cannot be read" in done.stderr

@@ -42,7 +42,8 @@ const snapshot = (context) =>
 
 function log(data) {
   if (data.problem) return h("p", { class: "error", role: "alert" }, data.problem);
-  return data.empty ? empty(data.empty) : actions(data.actions);
+  if (data.empty) return empty(data.empty);
+  return [data.unreadable && note(data.unreadable), data.actions.length > 0 && actions(data.actions)];
 }
 
 const OUTCOMES = { done: "ok", failed: "alert", begun: "behind" };
