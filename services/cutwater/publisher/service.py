@@ -36,7 +36,7 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.protocol.recovery_log import StartRecord, unrecorded
 from cutwater.core.state.backlog import Jump, Step
-from cutwater.operations.correction_order import CorrectionOrder
+from cutwater.operations.correction_order import CorrectionOrders
 from cutwater.operations.service_main import run_service
 from cutwater.publisher.encoding import encoder_for
 from cutwater.publisher.handover.handover import POLL_S, HandoverRunner, OtherJob
@@ -82,13 +82,13 @@ class Publisher:
         pipeline: Pipeline | None = None,
         ahead: BackgroundPreload | None = None,
         sleep: Callable[[float], None] = time.sleep,
-        order: CorrectionOrder | None = None,
+        orders: CorrectionOrders | None = None,
         jobs: GenerationJobs | None = None,
     ) -> None:
         """`generation`: the promoted one; a stored position overrides it. `jobs`: those of the generations; None:
         each has this job.
 
-        `order`: corrections that `cutwater verify --repair` orders are published from there; None: nowhere.
+        `orders`: corrections that `cutwater verify --repair` orders are published from there; None: nowhere.
 
         `ahead`: preloads states for hand-overs; None: a hand-over loads them itself.
         `headers`: the registry's headers of the output's records; None without a registry.
@@ -97,7 +97,7 @@ class Publisher:
         self._job = job
         self._make_source = make_source
         self._states = states
-        self._order = order
+        self._orders = orders
         self._ahead = ahead
         self._metrics = metrics
         self._log = log
@@ -243,15 +243,15 @@ class Publisher:
             self._position = replace(self._position, progress=whole.changelog_cut if whole else Cut())
         ordered = self._ordered()
         self._write_parts(source, plan, whole, corrections.pieces(plan.to, ordered))
-        if self._order and ordered:
+        if self._orders and ordered:
             self._pipeline.settle()
-            self._order.complete()
+            self._orders.complete()
             self._log.info("corrected", token=str(plan.to.milestone.token), rows=len(ordered))
 
     def _ordered(self) -> list[RowName]:
         """Return the rows of an order. One that cannot be read must not stop the publisher."""
         try:
-            return self._order.rows() if self._order else []
+            return self._orders.rows() if self._orders else []
         except MachineError as error:
             self._log.error("corrections ignored", reason=str(error))
             return []
@@ -338,7 +338,7 @@ def _build(job: Job, settings: Settings, log: Any) -> JobPublishers:
             headers=output_headers_of(of, settings),
             account=first.pop() if first else account("publisher", of.name, number, cluster, log),
             ahead=BackgroundPreload(cluster, of, states, log, now_ms) if settings.preload else None,
-            order=CorrectionOrder(settings.data_dir, of.name),
+            orders=CorrectionOrders(settings.data_dir, of.name),
             jobs=jobs,
         )
 

@@ -17,7 +17,7 @@ from cutwater.cli.main import app
 from cutwater.core.checks.state_comparison import CHANGELOG, OUTPUT, RowName, Verdict, output_can_be_corrected
 from cutwater.core.job.job import CORRECTION, TOMBSTONE, Job
 from cutwater.core.job.windows import WindowSpec
-from cutwater.operations.correction_order import CorrectionOrder
+from cutwater.operations.correction_order import CorrectionOrders
 from cutwater.publisher import encoding, transaction
 from cutwater.verify.run import Request, Result, verify
 from cutwater.views.changelog.row_batch import Piece
@@ -43,15 +43,20 @@ class Stage:
     writing: Writing
     folder: Path
     job_file: Path
-    order: CorrectionOrder
+    orders: CorrectionOrders
+
+    @property
+    def pending(self) -> bool:
+        """Whether the publisher has not executed every order yet."""
+        return any(self.orders.folder.glob("*.json"))
 
     def publish(self, **options: Any) -> None:
         """Publish up to the newest milestone."""
         writing, last = self.writing, self.writing.last
         assert last is not None
-        with publishing(writing.cluster, writing.job, self.folder, order=self.order, **options):
+        with publishing(writing.cluster, writing.job, self.folder, orders=self.orders, **options):
             until(lambda: published(writing.cluster, writing.job.name) == last.token, "it to be published")
-            until(lambda: last.sequence == 1 or not self.order.pending, "the order to be executed")
+            until(lambda: last.sequence == 1 or not self.pending, "the order to be executed")
 
     def verify(self) -> Result:
         places, writing = (CHANGELOG, OUTPUT), self.writing
@@ -62,7 +67,7 @@ class Stage:
         result = self.verify()
         assert output_can_be_corrected(result.answers)
         wrong = [one.name for one in result.differences if OUTPUT in one.suspects]
-        self.order.write(wrong)
+        self.orders.write(wrong)
         return wrong
 
 
@@ -89,7 +94,7 @@ def stage(request: Any, broker: Any, tmp_path: Path, monkeypatch: pytest.MonkeyP
     job, job_file = make_job(tmp_path / "job")
     writing = Writing(broker.cluster, JOBS[request.param](job))
     create(writing.cluster, writing.job)
-    made = Stage(writing, tmp_path / "publisher", job_file, CorrectionOrder(tmp_path, job.name))
+    made = Stage(writing, tmp_path / "publisher", job_file, CorrectionOrders(tmp_path, job.name))
     writing.epoch(ROWS, watermark_ms=CLOSED_MS)
     with monkeypatch.context() as bug:
         bug.setattr(transaction, "records", damaged(writing))
@@ -129,11 +134,11 @@ def test_a_publisher_that_dies_while_it_corrects_ends_alike(
         with (
             suppress(KeyboardInterrupt),
             publishing(
-                stage.writing.cluster, stage.writing.job, stage.folder, order=stage.order, part_rows=1
+                stage.writing.cluster, stage.writing.job, stage.folder, orders=stage.orders, part_rows=1
             ) as errors,
         ):
             until(lambda: errors, "the crash")
-    assert stage.order.pending
+    assert stage.pending
     stage.publish(part_rows=1)
     assert {one.verdict for one in stage.verify().answers} == {Verdict.EQUAL}
     assert [one.token.sequence for one in read(stage.writing.cluster, stage.writing.job, 2)] == [1, 2]
@@ -142,7 +147,7 @@ def test_a_publisher_that_dies_while_it_corrects_ends_alike(
 @pytest.mark.parametrize("stage", ["updates"], indirect=True)
 def test_the_verb_orders_the_rows_that_differ(stage: Stage) -> None:
     """Without --yes it only says so. The next milestone brings them, and then it is content."""
-    brokers, data_dir = stage.writing.cluster.bootstrap, stage.order.path.parents[1]
+    brokers, data_dir = stage.writing.cluster.bootstrap, stage.orders.folder.parents[1]
     words = ["verify", str(stage.job_file), "--bootstrap-servers", brokers, "--data-dir", str(data_dir)]
     asked = [*words, "--place", "output", "--repair", "--json"]
 
@@ -154,12 +159,12 @@ def test_the_verb_orders_the_rows_that_differ(stage: Stage) -> None:
     assert code == 1
     assert plan
     assert plan.startswith("would publish corrections of 3 rows of the output")
-    assert not stage.order.pending
+    assert not stage.pending
     code, ordered = said("--yes")
     assert code == 1
     assert ordered
-    assert f"corrections of 3 rows are ordered in {stage.order.path}" in ordered
-    assert {one.key for one in stage.order.rows()} == {WRONG, LOST, ADDED}
+    assert f"corrections of 3 rows are ordered in {stage.orders.folder}" in ordered
+    assert {one.key for one in stage.orders.rows()} == {WRONG, LOST, ADDED}
     stage.writing.epoch([Sold("shop-1", 30, 1)], watermark_ms=CLOSED_MS)
     stage.publish()
     assert said("--yes") == (0, None)
@@ -169,12 +174,12 @@ def test_the_verb_orders_the_rows_that_differ(stage: Stage) -> None:
 @pytest.mark.parametrize("stage", ["updates"], indirect=True)
 def test_an_order_that_cannot_be_read_stops_nobody(stage: Stage) -> None:
     """It stays where it is, and the milestone is published."""
-    stage.order.path.parent.mkdir()
-    stage.order.path.write_text("{")
+    stage.orders.folder.mkdir(parents=True)
+    (stage.orders.folder / "1.json").write_text("{")
     stage.writing.epoch([Sold("shop-1", 30, 1)], watermark_ms=CLOSED_MS)
-    with publishing(stage.writing.cluster, stage.writing.job, stage.folder, order=stage.order):
+    with publishing(stage.writing.cluster, stage.writing.job, stage.folder, orders=stage.orders):
         until(
             lambda: published(stage.writing.cluster, stage.writing.job.name) == stage.writing.last.token,  # type: ignore[union-attr]
             "the milestone",
         )
-    assert stage.order.pending
+    assert stage.pending

@@ -27,7 +27,7 @@ from cutwater.core.job.job import Job, Output
 from cutwater.core.output.position import End
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
-from cutwater.operations.correction_order import CorrectionOrder
+from cutwater.operations.correction_order import CorrectionOrders
 from cutwater.publisher.handover.preload import BackgroundPreload
 from cutwater.publisher.handover.state_stores import StateStores
 from cutwater.publisher.metrics import Metrics
@@ -66,7 +66,7 @@ def make(
     generation: Generation = GENERATION,
     least_records: int = BULK_RECORDS,
     ahead: bool = False,
-    order: CorrectionOrder | None = None,
+    orders: CorrectionOrders | None = None,
 ) -> Publisher:
     """A publisher that is not running yet."""
 
@@ -90,7 +90,7 @@ def make(
         part_bytes=part_bytes,
         headers=headers,
         ahead=BackgroundPreload(cluster, job, states, log, clock, least_records, look_s=0.05) if ahead else None,
-        order=order,
+        orders=orders,
     )
 
 

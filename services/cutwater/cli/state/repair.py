@@ -21,7 +21,7 @@ from cutwater.core.checks.state_comparison import (
 )
 from cutwater.core.errors import UnavailableError
 from cutwater.local.running_file import RunningStack
-from cutwater.operations.correction_order import CorrectionOrder
+from cutwater.operations.correction_order import CorrectionOrders
 from cutwater.verify.run import Result
 from cutwater.views.store import rebuild_order
 from cutwater.views.store.store import folder_of
@@ -82,14 +82,14 @@ class ViewRepair(NamedTuple):
 class OutputRepair(NamedTuple):
     """The rows of the output that differ, and the order that the job's publisher executes."""
 
-    order: CorrectionOrder
+    orders: CorrectionOrders
     rows: Sequence[RowName]
     stack: RunningStack | None
 
     @classmethod
     def of(cls, place: JobContext, result: Result) -> OutputRepair:
         wrong = [one.name for one in result.differences if OUTPUT in one.suspects]
-        return cls(CorrectionOrder(place.settings.data_dir, place.job.name), wrong, place.stack)
+        return cls(CorrectionOrders(place.settings.data_dir, place.job.name), wrong, place.stack)
 
     @property
     def doing(self) -> str:
@@ -103,12 +103,12 @@ class OutputRepair(NamedTuple):
     def run(self) -> str:
         """Order the corrections, wait for this stack's publisher, and return what was done. Raises MachineError
         if the order cannot be written."""
-        self.order.write(self.rows)
-        ordered = f"corrections of {len(self.rows):,} rows are ordered in {self.order.path}"
+        path = self.orders.write(self.rows)
+        ordered = f"corrections of {len(self.rows):,} rows are ordered in {path}"
         if self.stack is None:
             return f"{ordered}: the publisher that has this data folder publishes them with its next milestone"
         deadline = time.monotonic() + CORRECTED_S_MAX
-        while self.order.pending:
+        while path.exists():
             if time.monotonic() > deadline:
                 return f"{ordered}: the publisher has had no milestone since, and publishes them with the next one"
             time.sleep(LOOK_S)
