@@ -33,7 +33,8 @@ from cutwater.core.output.position import End
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer
 from cutwater.core.protocol.records import Committed as Hint
-from cutwater.local.stack import Stack, start_stack
+from cutwater.local.stack.stack import Stack
+from cutwater.local.stack.stack_lifecycle import start_stack
 
 JOB_FILE = Path(__file__).parents[1] / "jobs" / "b3.yaml"
 TUNED_DRIVER = "benchmarks.latency.tuned_driver"

@@ -32,7 +32,7 @@ from cutwater.local.calibration.load import (
     loading,
     warm_up,
 )
-from cutwater.local.stack import Stack
+from cutwater.local.stack.stack import Stack
 from cutwater.views.store.rocksdb_tuning import MEMORY_BYTES, Tuning
 
 WARM_EVENTS, WARM_RATE, WARM_S = 100_000, 1_000.0, 15.0

@@ -21,7 +21,8 @@ from benchmarks.harness.command import INEXACT, Command, print_line
 from benchmarks.soak.load import FASTER, RATE, Soak, generate, load_of
 from benchmarks.soak.sizes import GROWTH_MAX, document, write
 from cutwater.adapters.config.settings import load_settings
-from cutwater.local.stack import Stack, start_stack
+from cutwater.local.stack.stack import Stack
+from cutwater.local.stack.stack_lifecycle import start_stack
 
 TITLE = "Soak: disk under endless load"
 HOURS_MIN, HOURS_MAX = 0.01, 1_000.0

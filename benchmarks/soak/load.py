@@ -19,7 +19,7 @@ from cutwater.adapters.topics import commit_stream
 from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Milestone
-from cutwater.local.stack import Stack
+from cutwater.local.stack.stack import Stack
 
 RATE = 5_000
 """Events a second of the clock, at most."""

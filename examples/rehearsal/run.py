@@ -24,7 +24,6 @@ from cutwater.cli.stack.chaos import COLUMNS, chaos_notes, reaction_row
 from cutwater.core.chaos.report import chaos_page
 from cutwater.core.errors import UnavailableError
 from cutwater.core.job.job import Job
-from cutwater.local.background_stack import Background
 from cutwater.local.chaos.replay import compare_with_replay
 from cutwater.local.chaos.run import ChaosResult, OtherRegion, faults_of_stack, run_chaos
 from cutwater.local.chaos.target import target_of
@@ -34,7 +33,9 @@ from cutwater.local.link import LinkedBroker
 from cutwater.local.processes.supervisor import Supervisor
 from cutwater.local.region import LinkedOrigin, Region
 from cutwater.local.running_file import RunningStack
-from cutwater.local.stack import Stack, start_stack
+from cutwater.local.stack.background_stack import Background
+from cutwater.local.stack.stack import Stack
+from cutwater.local.stack.stack_lifecycle import start_stack
 from cutwater.verify.read_rate import ReadRateLimit
 from cutwater.verify.regions import Request, Side, compare, newest_common
 

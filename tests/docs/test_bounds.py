@@ -31,7 +31,7 @@ BOUNDED_ELSEWHERE = {
     ),
     "services/cutwater/core/driver/commit_hints.py: self._lock.acquire(blocking=False)": "it does not wait",
     "services/cutwater/local/link.py: queue.get()": "a task that ends with its connection",
-    "services/cutwater/local/background_stack.py: self._thread.join()": "its children end within their grace",
+    "services/cutwater/local/stack/background_stack.py: self._thread.join()": "its children end in time",
     "services/cutwater/local/processes/candidate_processes.py: self._tail.poll()": "a tail waits 50 ms",
     "services/cutwater/rehydrator/generation/preload.py: self._at_work.acquire(blocking=False)": (
         "it does not wait"

@@ -29,7 +29,7 @@ from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.local.machine.ports import free_ports
-from cutwater.local.stack import BEHIND
+from cutwater.local.stack.stack import BEHIND
 from support.cli.commandline import Cli, running_stack
 from support.cli.jsonshapes import parsed
 from support.events import counting

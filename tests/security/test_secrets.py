@@ -21,7 +21,8 @@ from cutwater.adapters.events.event_producer import EventWriter
 from cutwater.adapters.topics.commit_stream import milestones, source_end
 from cutwater.local import running_file
 from cutwater.local.embedded_broker.security import BrokerSecurity
-from cutwater.local.stack import Stack, start_stack
+from cutwater.local.stack.stack import Stack
+from cutwater.local.stack.stack_lifecycle import start_stack
 from support.events import counting
 from support.harness import descendants, wait_until
 from support.kafka.certificates import Authority

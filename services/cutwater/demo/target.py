@@ -19,8 +19,9 @@ from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Job
 from cutwater.demo.job_file import with_lateness
 from cutwater.local import running_file
-from cutwater.local.background_stack import Background
-from cutwater.local.stack import Stack, start_stack
+from cutwater.local.stack.background_stack import Background
+from cutwater.local.stack.stack import Stack
+from cutwater.local.stack.stack_lifecycle import start_stack
 
 
 @dataclass(frozen=True)

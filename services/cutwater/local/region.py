@@ -23,6 +23,7 @@ from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Claim
 from cutwater.local import job_topics
+from cutwater.local.api_probe import api_answers
 from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.jars import connectors, jars
 from cutwater.local.java import find_java
@@ -32,7 +33,6 @@ from cutwater.local.processes.restart_policy import RestartPolicy
 from cutwater.local.processes.supervisor import Supervised, Supervisor
 from cutwater.local.processes.verb_process import Verb, start_command
 from cutwater.local.spark_runtime import found_archive, spark_environment
-from cutwater.local.stack import api_answers
 
 HEAP_MB = 512
 _PORTS = [f"CUTWATER_{of}_PORT" for of in ("DRIVER", "SIGNAL", "MIRROR", "PUBLISHER", "SPARK_UI")]

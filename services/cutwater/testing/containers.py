@@ -13,10 +13,10 @@ from cutwater.adapters.kafka.client import wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics import commit_stream
 from cutwater.core.errors import MachineError, UnavailableError
+from cutwater.local.api_probe import api_answers
 from cutwater.local.job_topics import create_embedded
 from cutwater.local.machine.extras import require
 from cutwater.local.machine.ports import LOOPBACK, free_ports
-from cutwater.local.stack import api_answers
 from cutwater.testing.deployment import Deployment
 from cutwater.testing.kafka_node import HOST_PORT, settings_of_one
 from cutwater.testing.process_settings import settings_and_environment

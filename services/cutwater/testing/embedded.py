@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from cutwater.local.background_stack import Background
-from cutwater.local.stack import Stack, start_stack
+from cutwater.local.stack.background_stack import Background
+from cutwater.local.stack.stack import Stack
+from cutwater.local.stack.stack_lifecycle import start_stack
 from cutwater.testing.deployment import Deployment
 from cutwater.testing.process_settings import settings_and_environment
 

@@ -15,7 +15,7 @@ from cutwater.core.monitoring.alerts import TEXT_MAX, plain
 from cutwater.local import running_file
 from cutwater.local.processes.restart_policy import Failure
 from cutwater.local.running_file import RunningStack
-from cutwater.local.stack import Stack
+from cutwater.local.stack.stack_record import StackRecord
 
 FIRST, SECOND, THIRD = "g1-local-00000000", "g2-local-0badcafe", "g3-local-5f0c21aa"
 STACK = RunningStack(
@@ -140,10 +140,9 @@ def test_a_file_that_is_no_text_is_no_stack(tmp_path: Path) -> None:
 
 def test_a_failure_that_cannot_be_noted_ends_no_stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A full disk may be its reason: the supervisor restarts the process, and the others go on."""
-    stack, said = Stack.__new__(Stack), list[str]()
-    stack.data_dir, stack._failures, stack._report = tmp_path, {}, said.append
-    monkeypatch.setattr(stack, "describe", lambda: replace(STACK, data_dir=str(tmp_path / "no-such-folder")))
+    said = list[str]()
+    record = StackRecord({}, lambda: replace(STACK, data_dir=str(tmp_path / "no-such-folder")), said.append)
     monkeypatch.setattr(running_file, "find_at", lambda _folder: STACK)
-    stack._note_failure("driver", 1, "no space left")
-    assert stack._failures["driver"].said == "no space left"
+    record.note_failure("driver", 1, "no space left")
+    assert record.failures["driver"].said == "no space left"
     assert "stack.json" in said[0]

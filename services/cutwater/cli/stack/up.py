@@ -25,7 +25,8 @@ from cutwater.local.jobs.jobs_stack import prepare_jobs, run_jobs
 from cutwater.local.machine.disk_space import FOLDER_MODE
 from cutwater.local.processes.supervisor import stop_on_signals
 from cutwater.local.running_file import RunningStack
-from cutwater.local.stack import Stack, run_stack
+from cutwater.local.stack.stack import Stack
+from cutwater.local.stack.stack_lifecycle import run_stack
 from cutwater.operations.service_main import keep_private
 
 DETACHED_START_SECONDS_MAX = 300.0

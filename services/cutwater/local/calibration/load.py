@@ -23,8 +23,9 @@ from cutwater.core.load.load_draw import LoadDraw
 from cutwater.core.load.rate_profile import RateProfile
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.sizing.skew import KeySkew
-from cutwater.local.background_stack import Background
-from cutwater.local.stack import Stack, start_stack
+from cutwater.local.stack.background_stack import Background
+from cutwater.local.stack.stack import Stack
+from cutwater.local.stack.stack_lifecycle import start_stack
 from cutwater.operations.load_sender import LoadPlan, send_load
 
 FAST = 1_000_000.0

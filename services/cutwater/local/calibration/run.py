@@ -24,7 +24,7 @@ from cutwater.core.sizing.machine import Machine
 from cutwater.core.sizing.skew import KeySkew
 from cutwater.local.calibration.jobs import JOBS, CalibrationJob
 from cutwater.local.calibration.load import DRIVER, FAST, PATIENCE_S, REHYDRATOR, Load, Work, loading, warm_up
-from cutwater.local.stack import Stack
+from cutwater.local.stack.stack import Stack
 
 SMALL_RATE, SMALL_S = 1_000.0, 15.0
 """Events per second at which an epoch is small, and for how long."""

@@ -22,12 +22,13 @@ from cutwater.core.job.job import Job
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Token
 from cutwater.local import added_topics
-from cutwater.local.background_stack import Background
 from cutwater.local.changed_job_file import changed_job_file
 from cutwater.local.chaos.target import ChaosTarget
 from cutwater.local.machine.extras import require
 from cutwater.local.running_file import require_none
-from cutwater.local.stack import Stack, start_stack
+from cutwater.local.stack.background_stack import Background
+from cutwater.local.stack.stack import Stack
+from cutwater.local.stack.stack_lifecycle import start_stack
 
 SUFFIX = "-replay"
 NAME_CHARS_MAX = 63

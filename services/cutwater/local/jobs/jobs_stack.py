@@ -16,6 +16,7 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.core.errors import CutwaterError
 from cutwater.local import running_file
+from cutwater.local.api_probe import api_answers
 from cutwater.local.console_process import ConsoleProcess
 from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.jars import jars
@@ -30,7 +31,8 @@ from cutwater.local.processes.restart_policy import RestartPolicy
 from cutwater.local.processes.supervisor import TICK_SECONDS, Supervised, Supervisor
 from cutwater.local.running_file import RunningStack
 from cutwater.local.spark_runtime import spark_environment
-from cutwater.local.stack import Report, Stack, api_answers, start_processes
+from cutwater.local.stack.stack import Report, Stack
+from cutwater.local.stack.stack_lifecycle import start_processes
 
 _PORTS = ("port", "spark_ui_port", "watch_port")
 _METRICS_PORTS = ("driver_port", "signal_port", "publisher_port")

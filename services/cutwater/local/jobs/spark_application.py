@@ -12,7 +12,7 @@ from typing import NamedTuple
 from cutwater.local.processes.child import Child
 from cutwater.local.processes.restart_policy import RestartPolicy
 from cutwater.local.processes.supervisor import Supervised
-from cutwater.local.stack import BEHIND, READY_SECONDS_MAX, Stack
+from cutwater.local.stack.stack import BEHIND, READY_SECONDS_MAX, Stack
 
 HOST = "127.0.0.1"
 KEY_BYTES = 32

@@ -20,7 +20,7 @@ from cutwater.client.export import part_owners
 from cutwater.client.export.stream import open_export
 from cutwater.core.errors import CutwaterError
 from cutwater.demo.verdict import served_rows
-from cutwater.local.stack import api_answers
+from cutwater.local.api_probe import api_answers
 from cutwater.watch.rehydrator_position import View
 from support.views.apiserving import Own, app_of, serving
 from support.views.changelogs import Sold, make_job

@@ -19,7 +19,7 @@ from cutwater.core.chaos.plan import CLOCK, Fault
 from cutwater.core.errors import UsageError
 from cutwater.local.chaos.moved_clock import move_clock
 from cutwater.local.chaos.span import Span
-from cutwater.local.stack import CLOCKS, Stack
+from cutwater.local.stack.stack import CLOCKS, Stack
 
 TELLER = """
 import sys, time

@@ -24,7 +24,7 @@ from cutwater.local.processes import orphan_guard
 from cutwater.local.processes.child import Child
 from cutwater.local.processes.restart_policy import NEVER_RESTART, RestartPolicy
 from cutwater.local.processes.supervisor import Supervised, Supervisor, stop_on_signals
-from cutwater.local.stack import BEHIND
+from cutwater.local.stack.stack import BEHIND
 
 WAIT_SECONDS = 20.0
 QUICK = RestartPolicy(restarts_max=2, window_seconds=600, delay_seconds=0.01)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from cutwater.local.stack import Stack
+from cutwater.local.stack.stack import Stack
 
 
 class Background:

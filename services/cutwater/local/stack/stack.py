@@ -6,17 +6,12 @@ The broker is an embedded one, or the user's.
 from __future__ import annotations
 
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import httpx
-
 from cutwater.adapters.config.settings import Settings, environment
-from cutwater.adapters.http.client_options import direct_options
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client import wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster
@@ -26,10 +21,10 @@ from cutwater.adapters.runtime.restart_request import take_requests
 from cutwater.adapters.topics.candidates import newest_in_either
 from cutwater.adapters.topics.generation_jobs import working_for
 from cutwater.core.checks.replication import Replication
-from cutwater.core.errors import CutwaterError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation
 from cutwater.local import job_topics, running_file
+from cutwater.local.api_probe import api_answers
 from cutwater.local.console_process import NAME as CONSOLE
 from cutwater.local.console_process import ConsoleProcess
 from cutwater.local.embedded_broker.broker import Broker
@@ -38,17 +33,16 @@ from cutwater.local.jars import connectors, jars
 from cutwater.local.java import find_java
 from cutwater.local.machine.disk_space import require_room
 from cutwater.local.machine.extras import require
-from cutwater.local.machine.folder_lock import folder_locked
 from cutwater.local.machine.ports import free_ports, require_free
 from cutwater.local.processes.auto_recovery import AutoRecovery
 from cutwater.local.processes.candidate_processes import CandidateProcesses
 from cutwater.local.processes.child import Child
-from cutwater.local.processes.class_archives import archives_written
 from cutwater.local.processes.exit_policy import ProcessEnd, RegionWait
-from cutwater.local.processes.restart_policy import Failure, RestartPolicy, failed
+from cutwater.local.processes.restart_policy import RestartPolicy
 from cutwater.local.processes.supervisor import Supervised, Supervisor
 from cutwater.local.running_file import RunningStack
 from cutwater.local.spark_runtime import archive_of, found_archive, spark_environment
+from cutwater.local.stack.stack_record import StackRecord
 from cutwater.operations.generations.claim_check import require_works
 from cutwater.operations.generations.claims import Claims, copies_of
 from cutwater.operations.generations.first_generation import require_may_begin
@@ -116,12 +110,13 @@ class Stack:
         spark_jars = connectors(settings.checkpoint, report)
         services = _SERVICES[:-1] if self.job.attached else _SERVICES
         members = services if own_cluster else ("broker", *services)
-        self._logs = {name: self.data_dir / "logs" / f"{name}.log" for name in members}
+        logs = {name: self.data_dir / "logs" / f"{name}.log" for name in members}
         if broker:
-            self._logs["broker"] = broker.log_path
+            logs["broker"] = broker.log_path
         self._console, self._runs_console = console, runs_console
         if console:
-            self._logs[CONSOLE] = console.log
+            logs[CONSOLE] = console.log
+        self._record = StackRecord(logs, self.describe, report)
         self._runs_broker = not own_cluster and broker is None
         self._broker = self._embedded(java, security) if self._runs_broker else broker
         self.cluster: Cluster = self._broker.cluster if self._broker else settings.cluster
@@ -148,9 +143,7 @@ class Stack:
         self._generation = settings.generation
         self._first: list[Child] = []
         ports = {name: getattr(settings, port) for name, port in _METRICS.items() if name in services}
-        self._metrics = {name: self._metrics_url(port) for name, port in ports.items() if port}
-        self._spark_uis: dict[str, str] = {}
-        self._failures: dict[str, Failure] = {}
+        self._record.metrics |= {name: self._metrics_url(port) for name, port in ports.items() if port}
         self._elsewhere = RegionWait()
         self._successors = CandidateProcesses(self.cluster, self.job.name, self._candidate, report)
         claims = Claims(self.cluster, self.job, settings.region, now_ms)
@@ -167,7 +160,7 @@ class Stack:
         self.supervisor = Supervisor(
             self._members(),
             report=report,
-            failed=self._note_failure,
+            failed=self._record.note_failure,
             more=self._successors,
             requested=self._restart_requested,
         )
@@ -197,10 +190,10 @@ class Stack:
             watch_url=f"http://{self._settings.host}:{self._watch_port}/metrics",
             snapshots=self._snapshots,
             data_dir=str(self.data_dir),
-            logs={name: str(path) for name, path in self._logs.items()},
-            metrics=self._metrics,
-            spark_uis=self._spark_uis,
-            failures=self._failures,
+            logs={name: str(path) for name, path in self._record.logs.items()},
+            metrics=self._record.metrics,
+            spark_uis=self._record.spark_uis,
+            failures=self._record.failures,
             key_columns=None if self.job.key_columns is None else list(self.job.key_fields),
             program={name: self._env[name] for name in _FOR_A_PROGRAM} if self.job.attached else {},
         )
@@ -212,7 +205,7 @@ class Stack:
         return self._settings.snapshots if said else str(self.data_dir / "snapshots")
 
     def _embedded(self, java: Path, security: BrokerSecurity | None) -> Broker:
-        log = self._logs["broker"]
+        log = self._record.logs["broker"]
         return Broker(
             self.data_dir / "broker", java, jars("kafka", report=self._report), log_path=log, security=security
         )
@@ -276,27 +269,14 @@ class Stack:
             made.append(
                 replace(self._service(f"canary-{generation}", "cutwater.canary", env=env), essential=False)
             )
-        self._update_file()
+        self._record.update_file()
         return made
-
-    def _note_failure(self, name: str, exit_code: int, said: str) -> None:
-        self._failures[name] = failed(self._failures.get(name), exit_code, said, now_ms())
-        self._update_file()
 
     def _restart_requested(self, supervisor: Supervisor) -> None:
         """Do what watch has asked for (CUTWATER_WATCH_ACTIONS): a generation's process has its id in the name."""
         for one in take_requests(self.data_dir):
             if not supervisor.restart([f"{one.process}-{one.generation}", one.process], one.why, one.env):
                 self._report(f"watch asked to restart {one.process}, which does not run: {one.why}")
-
-    def _update_file(self) -> None:
-        # Update the stack's file once everything has answered.
-        if not running_file.find_at(self.data_dir):
-            return
-        try:
-            replace(self.describe(), ready=True).write()
-        except OSError as error:  # a full disk may be the reason of a failure, which must not end the others
-            self._report(f"warning: {self.data_dir / running_file.FILE} is out of date: {error}")
 
     def _ports_of(self, role: str, generation: Generation) -> dict[str, str]:
         """Return ports for a process that runs beside the one with the ports of the settings."""
@@ -305,9 +285,9 @@ class Stack:
             ui = self._ui_port
         setting = _METRICS[role]
         if role == "driver":
-            self._spark_uis[str(generation)] = f"http://127.0.0.1:{ui}"
+            self._record.spark_uis[str(generation)] = f"http://127.0.0.1:{ui}"
         if getattr(self._settings, setting):
-            self._metrics[f"{role}-{generation}"] = self._metrics_url(metrics)
+            self._record.metrics[f"{role}-{generation}"] = self._metrics_url(metrics)
         else:
             metrics = 0
         return {f"CUTWATER_{setting.upper()}": str(metrics), "CUTWATER_SPARK_UI_PORT": str(ui)}
@@ -392,7 +372,7 @@ class Stack:
         leader_only: bool = False,
         env: Mapping[str, str] | None = None,
     ) -> Supervised:
-        log = self._logs.setdefault(name, self.data_dir / "logs" / f"{name}.log")
+        log = self._record.logs.setdefault(name, self.data_dir / "logs" / f"{name}.log")
         child = Child(
             name,
             [sys.executable, "-m", module, str(self.job_file)],
@@ -411,53 +391,3 @@ class Stack:
         file = self.data_dir / CLOCKS / module
         file.unlink(missing_ok=True)  # of a fault whose command was killed; one that goes on writes it again
         return {SHIFT_VARIABLE: str(file)}
-
-
-def api_answers(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/healthz", timeout=2.0, **direct_options(url)).status_code < 500
-    except httpx.HTTPError:
-        return False
-
-
-@contextmanager
-def start_stack(stack: Stack, stop: threading.Event) -> Iterator[RunningStack | None]:
-    """Start a stack that holds its folder, with its file from the first moment; yield its description, or None
-    if `stop` was set.
-
-    If an error ends the stack, the file keeps it. Raise a CutwaterError, after ending every child, if one fails to
-    start, or if another process holds the folder.
-    """
-    with folder_locked(stack.data_dir, *running_file.describe_self()), start_processes(stack, stop) as found:
-        yield found
-
-
-@contextmanager
-def start_processes(stack: Stack, stop: threading.Event) -> Iterator[RunningStack | None]:
-    """Do the same in a folder that the caller holds."""
-    stack.describe().write()
-    why: CutwaterError | None = None
-    try:
-        stack.prepare()
-        with stack.supervisor as supervisor:
-            if supervisor.start(stop):
-                ready = replace(stack.describe(), ready=True)
-                ready.write()
-                yield ready
-            else:
-                yield None
-    except CutwaterError as error:
-        why = error
-        raise
-    finally:
-        stack.close()
-        stack.describe().mark_ended(why, now_ms())
-
-
-def run_stack(stack: Stack, stop: threading.Event, report: Callable[[RunningStack], None]) -> None:
-    """Run a stack until `stop` is set; `report` is called with its description once every process answers."""
-    with start_stack(stack, stop) as description:
-        if description:
-            report(description)
-            with archives_written(stack.archives, spark_environment(stack.java), stack.data_dir / "logs"):
-                stack.supervisor.run(stop)

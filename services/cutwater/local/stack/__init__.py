@@ -1,0 +1,1 @@
+"""A job's stack: its processes, its file, and its life."""
