@@ -32,7 +32,7 @@ from support.console.sample_job import (
 from support.protocol_samples import GENERATION, JOB, OTHER
 from tiers import CHROMIUMS
 
-WIDTH, HEIGHT = 1_100, 720
+WIDTH, HEIGHT = 1_280, 720
 COLOURS = 128
 """A picture of so few colours is small; charts and texts need no more."""
 TIMEOUT_MS = 30_000

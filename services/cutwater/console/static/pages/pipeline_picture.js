@@ -4,7 +4,7 @@ import { h, svg } from "../dom.js";
 import { count, duration, printable } from "../format.js";
 
 const WIDE_MIN = 1_120;
-const BOX = { width: 138, height: 74 };
+const BOX = { width: 144, height: 74 };
 const MARKS = { ok: "✓", behind: "…", alert: "!", unknown: "?" };
 const NAMES = { ok: "in step", behind: "behind", alert: "alert", unknown: "unknown" };
 const CHARS = 19;
