@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import threading
@@ -23,6 +22,7 @@ from cutwater.local.java import find_java
 from cutwater.local.processes.supervisor import Supervisor
 from seconds import Record, TimeLeft, costliest_files_first
 from support.harness import Flow
+from support.left_clients import LeftClients
 from support.naming import unique
 from support.shared_spark import SharedSpark
 from tiers import QUICK, Tiers, add_options
@@ -39,9 +39,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("cutwater", deadline=None)
 settings.register_profile(QUICK, deadline=None, max_examples=25)
 settings.load_profile("cutwater")
-
-
-OPEN_FILES_MAX = 400
 
 
 class _AtOnce:
@@ -97,13 +94,19 @@ def pytest_configure(config: pytest.Config) -> None:
             config.pluginmanager.register(Record())
 
 
+_left = LeftClients()
+
+
 @pytest.fixture(scope="module", autouse=True)
-def _few_open_files() -> Iterator[None]:
-    """Clients of Kafka in reference cycles keep their sockets. Above 1,024 files, Spark's callbacks are unheard:
-    py4j waits for them with `select`."""
+def _no_clients_of_other_modules() -> Iterator[None]:
     yield
-    if len(os.listdir("/dev/fd")) > OPEN_FILES_MAX:
-        gc.collect()
+    _left.release()
+
+
+@pytest.fixture(autouse=True)
+def _few_clients() -> Iterator[None]:
+    yield
+    _left.collect()
 
 
 @dataclass(frozen=True)
