@@ -225,7 +225,9 @@ def _sum(sign: str, one: Sql, other: Sql) -> Sql:
 
 
 def _quotient(one: Sql, other: Sql) -> Sql:
-    failing = f"(case when {other.duck} = 0 then error('division') else {one.duck} / {other.duck} end)"
+    # Spark looks at the divisor first, and at its zero only if there is something to divide.
+    known = f"when {other.duck} is null then null when {one.duck} is null then null"
+    failing = f"(case {known} when {other.duck} = 0 then error('division') else {one.duck} / {other.duck} end)"
     return Sql(f"({one.spark} / {other.spark})", failing, DOUBLE, True)
 
 
