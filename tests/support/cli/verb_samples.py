@@ -39,7 +39,7 @@ from cutwater.cli.state import (
     verify,
     verify_regions,
 )
-from cutwater.core.access.audit_log import AuditRecord
+from cutwater.core.access.audit_log import AuditRecord, AuditRecords
 from cutwater.core.chaos.plan import ChaosPlan, Fault
 from cutwater.core.chaos.recovery import Reaction
 from cutwater.core.errors import UnavailableError
@@ -466,7 +466,7 @@ SAMPLES = [
             put(get, ask={"key": HOSTILE, "milestone": records.SHOWN, "rows": records.ROWS, "next_from": None}),
         ),
     ),
-    Sample(["audit"], put(audit, find_job=records.PLACE, read_audit=records.AUDIT)),
+    Sample(["audit"], put(audit, find_job=records.PLACE, read_audit=AuditRecords(records.AUDIT))),
     Sample(["cadence"], put(cadence, find_job=records.PLACE, read_history=records.DECIDED)),
     Sample(["history"], put(history, find_job=records.PLACE, read_history=records.STARTS)),
     Sample(["hot-keys"], all_of(running(hot_keys), heating)),
