@@ -104,20 +104,46 @@ class CommonHistory(NamedTuple):
     """The generation of the milestone here at the newest hand-over."""
 
 
+class _HandOver(NamedTuple):
+    """A hand-over of the job from this region to the origin."""
+
+    first: int
+    """The first milestone of the origin's stream that continues this region's line."""
+    kept: int
+    """The milestone of the origin's stream up to which its line before that one still counts."""
+    at: int
+    """The milestone here that it continues."""
+
+
 def find_common_history(line: Iterable[Milestone], own: Mapping[str, Token]) -> CommonHistory | None:
     """Return where the origin's line was last handed over from here; None if it never was.
 
     `line`: the first milestone of each generation on the origin's commit stream, in order. `own`: the milestones
     here by the first digits of their hash, with which the id of a generation started from one ends. A rollback
-    there after the hand-over leaves less in common.
+    there to a milestone before the hand-over leaves less in common; one to a later milestone does not.
     """
     found: CommonHistory | None = None
+    stands: list[_HandOver] = []
     for one in line:
         if is_claimed(one.generation) and (handed := own.get(one.generation.parent[:PARENT_DIGITS])):
             found = CommonHistory(handed.sequence, handed.generation)
+            stands.append(_HandOver(one.sequence, one.rewinds_to or one.sequence - 1, found.at))
         elif found is not None and one.rewinds_to:
-            found = found._replace(at=min(found.at, one.rewinds_to))
+            found = found._replace(at=_common_after(one.rewinds_to, found.at, stands))
     return found
+
+
+def _common_after(to: int, at: int, stands: list[_HandOver]) -> int:
+    """Return the last sequence in common after a rollback there to `to`; removes the undone hand-overs.
+
+    After a hand-over the two streams give different numbers to the same state, so `to` is compared with the
+    origin's milestones. Up to the first hand-over both have the same numbers.
+    """
+    while stands and to < stands[-1].first:
+        at = stands.pop().kept
+        if stands:
+            at = stands[-1].at
+    return at if stands else min(at, to)
 
 
 def require_joined(found: CommonHistory | None, job: str) -> CommonHistory:

@@ -117,6 +117,30 @@ def test_a_rollback_there_leaves_less_in_common(to: int, at: int) -> None:
     ) == CommonHistory(at, EU)
 
 
+@pytest.mark.parametrize(
+    ("to", "at"),
+    [(55, 60), (51, 60), (50, 30), (45, 30), (31, 30), (30, 30), (20, 20)],
+    ids=lambda one: str(one),
+)
+def test_a_rollback_is_judged_by_the_numbers_of_its_own_stream(to: int, at: int) -> None:
+    """The fork there had the numbers 31 to 50, and 51 continues 60 from here: what follows it undoes nothing here,
+    and of the fork nothing is in common, whatever its number.
+    """
+    again = Generation(4, "us", "22222222")
+    stream = line((US, 1, 0), (BACK, 51, 30), (again, 58, to))
+    assert find_common_history(stream, HERE) == CommonHistory(at, EU)
+    twice = Generation(5, "us", "33333333")
+    assert find_common_history([*stream, *line((twice, 70, 62))], HERE) == CommonHistory(at, EU)
+
+
+def test_a_rollback_behind_the_last_of_two_hand_overs_leaves_the_first() -> None:
+    """And one to before both leaves what was there before them."""
+    again = Generation(4, "us", "22222222")
+    stream = [(US, 1, 0), (EU, 43, 0), (BACK, 51, 47)]
+    assert find_common_history(line(*stream, (again, 58, 49)), HERE) == CommonHistory(42, EU)
+    assert find_common_history(line(*stream, (again, 58, 40)), HERE) == CommonHistory(40, EU)
+
+
 def tried(
     base: Claim | None,
     waiting: Sequence[Claim],
