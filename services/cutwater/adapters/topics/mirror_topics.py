@@ -103,8 +103,10 @@ def positions(cluster: Cluster, job: str, patience_s: float | None = None) -> Po
     return found
 
 
-def has_mirror(cluster: Cluster, job: str) -> bool:
-    return mirror_records.positions(job) in descriptions(cluster, [mirror_records.positions(job)])
+def has_mirror(cluster: Cluster, job: str, origin: str = "") -> bool:
+    """Return whether a mirror has run here: of this origin, or of any by default."""
+    topic = mirror_records.arrivals(job, origin) if origin else mirror_records.positions(job)
+    return topic in descriptions(cluster, [topic])
 
 
 def last_arrival(cluster: Cluster, job: str, origin: str) -> Arrival | None:

@@ -13,7 +13,7 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.terminal import WaitStatus
 from cutwater.adapters.topics import commit_stream
-from cutwater.adapters.topics.candidates import origin_parent, parent_of, promoted
+from cutwater.adapters.topics.candidates import origin_parent, promoted
 from cutwater.cli.action_audit import audit_action
 from cutwater.cli.generations.promotion_wait import await_first_milestone
 from cutwater.cli.options import BootstrapOption, JsonOption, settings_for
@@ -27,9 +27,9 @@ from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.mirror_records import require_copy_name
 from cutwater.core.protocol.records import Claim, Milestone, Release
+from cutwater.operations.generations.claim_check import require_continues
 from cutwater.operations.generations.claims import copies_of
 from cutwater.operations.generations.seed_source import SeedSource, seed_source
-from cutwater.operations.generations.start_check import require_may_start
 from cutwater.operations.regions.failover import Failover, OriginCopies, release, releasing
 
 LOOK_S = 0.5
@@ -268,12 +268,12 @@ def _claim_to_use(
 ) -> tuple[EarlierClaim | None, Claim]:
     """Return an earlier try's claim, if any, and the claim to use: that one, or a new one.
 
-    Raises as `Failover.claimed` and `plan`, and if the claim's driver would refuse the job file.
+    Raises as `Failover.claimed` and `plan`, and if the claim's driver would refuse to start.
     """
     again = one.earlier_claim(found)
     claim = again.claim if again else one.plan(found)
     if again is None or not again.done:
-        require_may_start(settings.cluster, job, parent_of(claim), settings)
+        require_continues(settings.cluster, job, settings, claim, new=again is None)
     return again, claim
 
 

@@ -226,6 +226,11 @@ def _place(
         raise UsageError("no copied region is named: give --origin, or set CUTWATER_ORIGIN_REGION")
     if not mirror_topics.has_mirror(settings.cluster, job):
         raise UsageError(f"no mirror of {job} has run at {settings.bootstrap_servers}: start one")
+    if not mirror_topics.has_mirror(settings.cluster, job, region):
+        raise UsageError(
+            f"no mirror of region {region} has run at {settings.bootstrap_servers}: 'cutwater regions' lists the "
+            "copied regions"
+        )
     return settings, job, region
 
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from cutwater.core.driver.rejected_events import LatePair
 from cutwater.core.protocol.cuts import TopicPartition
+from cutwater.core.protocol.mirror_records import Mirrored
 
 
 class Record(NamedTuple):
@@ -58,6 +59,17 @@ def later(copy: Iterable[Record], since: int, end: int, read: int, kept: int = 0
                 found.gone + (record.source < kept),
             )
     return found
+
+
+def never_copied(copied: int, position: Mirrored | None, low: int, end: int) -> int:
+    """Return the number of offsets from `copied` on that the origin has deleted before a mirror read them.
+
+    `position`: how far the partition is copied now, markers and aborted records included. `low`, `end`: the first
+    offset and the end of the origin's log.
+    """
+    below = min(low, end)
+    read = max(0, min(below, position.next) - max(copied, position.first)) if position else 0
+    return max(0, below - copied) - read
 
 
 class Late(NamedTuple):

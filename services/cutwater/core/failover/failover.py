@@ -57,6 +57,16 @@ def start_cut(arrival: Arrival, milestone: Milestone, source: str, region: str, 
     return Cut.of({place: offset for place, offset in arrival.source_cut if place.topic == copy} | own)
 
 
+def after_markers(cut: Cut, copied: Mapping[TopicPartition, int], firsts: Mapping[TopicPartition, int]) -> Cut:
+    """Return a start cut without offsets that no record has: retention deletes also the marker of the last copied
+    transaction, which the cut is in front of.
+
+    `copied`: the offset here after the last copied record, by partition. `firsts`: the first kept offset.
+    """
+    empty = {place for place, offset in cut if copied.get(place, offset + 1) <= offset}
+    return Cut.of({at: max(offset, firsts.get(at, offset)) if at in empty else offset for at, offset in cut})
+
+
 def require_events(arrival: Arrival, milestone: Milestone, source: str) -> None:
     """Raise UsageError if an attached query's arrival does not say where its events continue here: the mirror that
     wrote it did not know the topic, or the query has read others."""

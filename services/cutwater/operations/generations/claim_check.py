@@ -34,3 +34,12 @@ def require_works(
         advice = newest_provable(cluster, job.name).advise()
         raise UsageError(f"below the cut of {parent.token} {'; '.join(found)}. {advice}")
     return seed_source(cluster, before, settings, claim, store)
+
+
+def require_continues(cluster: Cluster, job: Job, settings: Settings, claim: Claim, new: bool) -> None:
+    """Raise UsageError if the driver of a claim that continues another region's job would refuse to start: for its
+    job file or, if the claim is `new`, since events after the milestone are gone. Later it may have read them."""
+    parent = parent_of(claim)
+    require_may_start(cluster, job, parent, settings)
+    if new:
+        require_kept(parent, kept_behind(cluster, parent.source_cut))

@@ -4,6 +4,7 @@ Each step may be repeated, also after a kill between two steps."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 from cutwater.adapters.avro import protocol_records
@@ -14,10 +15,12 @@ from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.topics import candidates, commit_stream, mirror_topics
 from cutwater.adapters.topics.candidates import milestone_in, origin_parent, promoted
+from cutwater.adapters.topics.log_evidence import LogCheck
 from cutwater.core.checks.replication import Replication
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.failover.failover import (
     CommonHistory,
+    after_markers,
     copied_up_to,
     find_common_history,
     origin_claim,
@@ -38,10 +41,10 @@ from cutwater.core.job.job import Job
 from cutwater.core.mirror.resync_guard import require_settled
 from cutwater.core.protocol import mirror_records, topics
 from cutwater.core.protocol.chain import link
-from cutwater.core.protocol.cuts import TopicPartition
+from cutwater.core.protocol.cuts import NOWHERE, Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.protocol.log_evidence import of_topics
-from cutwater.core.protocol.mirror_records import Arrival, Mirrored
+from cutwater.core.protocol.mirror_records import Arrival, Mirrored, from_origin
 from cutwater.core.protocol.records import Claim, Milestone, Release
 from cutwater.operations.generations.claims import Claims
 
@@ -175,15 +178,33 @@ class Failover:
             reason=f"{'switchover' if found.planned else 'failover'} from {self._origin}",
             at_ms=self._now_ms(),
             origin=self._origin,
-            source_cut=start_cut(found.arrival, found.milestone, source, self._region, self._firsts(source)),
+            source_cut=self._start_cut(found, source),
             changelog_cut=found.arrival.changelog_cut,
             evidence=of_topics(found.arrival.evidence, {place.topic for place, _ in found.arrival.changelog_cut}),
             origin_cut=copied_up_to(found.copied, source, self._origin),
         )
 
+    def _start_cut(self, found: OriginCopies, source: str) -> Cut:
+        read = replace(found.milestone, origin_cut=NOWHERE) if self._is_recreated(source) else found.milestone
+        cut = start_cut(found.arrival, read, source, self._region, self._firsts(source))
+        name = from_origin(source, self._origin)
+        ends = {TopicPartition(name, one.partition): one.local for one in found.copied if one.topic == source}
+        firsts = {TopicPartition(name, at): first for at, first in self._firsts(name).items()}
+        return after_markers(cut, ends, firsts)
+
+    def _is_recreated(self, source: str) -> bool:
+        """Return whether this region's source is another topic than the one that its newest milestone had read.
+        The origin has copied nothing of it: a generation there reads the copy of the old one."""
+        last = self._last()
+        known = next((one.topic_id for one in last.evidence if one.topic == source), "") if last else ""
+        if not known or not self._exists(source):
+            return False
+        now = LogCheck(self._cluster).read_state([TopicPartition(source, 0)]).identities
+        return now.get(source, known) != known
+
     def prepare(self, copies: Replication) -> None:
         """Create the job's topics in this region, including its source, with the copy's number of partitions."""
-        count = partition_count(self._cluster, mirror_records.from_origin(self._job.source, self._origin))
+        count = partition_count(self._cluster, from_origin(self._job.source, self._origin))
         specs = topics.generation_topics(
             self._job.name, Generation(1, self._region), count, self._job.output, self._job.lists_retention_ms
         )

@@ -26,7 +26,15 @@ from cutwater.adapters.topics.log_evidence import LogCheck
 from cutwater.adapters.topics.rejected_events import late_pairs
 from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
 from cutwater.core.failover import forks
-from cutwater.core.failover.exact_loss import ExactLoss, Later, PartitionLoss, Record, late_of, later
+from cutwater.core.failover.exact_loss import (
+    ExactLoss,
+    Later,
+    PartitionLoss,
+    Record,
+    late_of,
+    later,
+    never_copied,
+)
 from cutwater.core.failover.forks import Fork, Line, StreamMilestone, contradicting_lines, foreign_generations
 from cutwater.core.generations.candidates import Candidate
 from cutwater.core.job.job import Job
@@ -205,7 +213,7 @@ class _Loss:
             copied=copied,
             end=end,
             records=records + brought.gone,
-            deleted=max(0, min(low, end) - copied - brought.gone),
+            deleted=never_copied(copied, self._positions.get(here.partition), low, end),
             cut=max(0, copied - end),
             forgotten=self._forgotten(here),
             later=brought,

@@ -74,8 +74,9 @@ class CopiedFeed:
 
     @property
     def at_end(self) -> bool:
-        """Whether both topics have been read to their ends, as of some moment."""
-        return self._milestones.at_end and self._arrivals.at_end and self._landing.even
+        """Whether every arrival has been read, as of some moment, with its milestone. Milestones that wait for an
+        arrival are not read to their end: there may be any number of them."""
+        return self._arrivals.at_end and self._landing.even
 
     def poll(self, timeout_s: float) -> Iterator[Entry | MissedMilestone | Heartbeat]:
         """Yield new records, or wait up to `timeout_s` for some. Raises as `MilestoneFeed.poll` does."""

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from cutwater.adapters.kafka import long_lived_consumer
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.core.mirror import replica_stream
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.mirror.resync.resync import resync
 from cutwater.views.follow.replica_feed import CopiedStream
@@ -74,6 +76,25 @@ def test_nothing_is_shown_before_it_has_arrived(broker: Any, writing: Writing, t
 
 def _beyond(writing: Writing, ends: dict[int, int]) -> Cut:
     return Cut.of({TopicPartition(writing.topic, number): end + 100 for number, end in ends.items()})
+
+
+@pytest.mark.slow
+def test_a_new_view_waits_for_no_milestone_that_has_not_arrived(
+    broker: Any, writing: Writing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many are copied behind the newest arrival: it shows that one, also if it is built only then."""
+    monkeypatch.setattr(replica_stream, "HELD", 5)
+    monkeypatch.setattr(long_lived_consumer, "_BATCH", 5)
+    with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
+        writing.epoch(sold(1, 1))
+        wait_arrived(mirror, broker.cluster, writing.job, 1)
+        beyond = _beyond(writing, writing.ends())
+        for _ in range(30):
+            writing.milestone([], [], changelog_cut=beyond)
+        mirror.until(lambda: mirror.mirror.arriving.ledger.newest.sequence == 31, "the milestones' copies")
+    with copied(broker, writing, tmp_path / "view") as view:
+        view.wait_for(1)
+        assert view.rows() == (1, writing.by_sequence[1])
 
 
 @pytest.mark.slow

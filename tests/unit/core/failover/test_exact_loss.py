@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.core.driver.rejected_events import EventPosition, LatePair, Listed
-from cutwater.core.failover.exact_loss import ExactLoss, Late, Later, PartitionLoss, Record, late_of, later
+from cutwater.core.failover.exact_loss import (
+    ExactLoss,
+    Late,
+    Later,
+    PartitionLoss,
+    Record,
+    late_of,
+    later,
+    never_copied,
+)
+from cutwater.core.mirror.copy_progress import OriginPartition, initial_position
 from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.generation import Generation
 
@@ -81,6 +93,21 @@ def test_what_the_origin_holds_from_its_beginning_on_is_not_gone() -> None:
     copy = [Record(0, 10), Record(1, 11)]
     assert later(copy, 0, 2, read=0).gone == 0
     assert later(copy, 0, 2, read=0, kept=1).gone == 1
+
+
+OFFSETS = st.integers(0, 12)
+
+
+@given(OFFSETS, st.none() | st.tuples(OFFSETS, OFFSETS), OFFSETS, OFFSETS)
+def test_deleted_are_offsets_that_no_mirror_has_read(
+    copied: int, read: tuple[int, int] | None, low: int, end: int
+) -> None:
+    """A marker of a transaction is an offset that was read, though it is no record of the copy."""
+    first, following = sorted(read) if read else (0, 0)
+    place = OriginPartition("flights.events", 0, "id", 1)
+    position = replace(initial_position("flights", "us", place, first, 0, 0), next=following) if read else None
+    gone = set(range(copied, min(low, end))) - set(range(first, following))
+    assert never_copied(copied, position, low, end) == len(gone)
 
 
 def test_events_of_after_the_promotion_are_counted_where_there_was_one() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.failover.failover import (
     CommonHistory,
+    after_markers,
     copied_up_to,
     find_common_history,
     known_loss,
@@ -62,6 +63,22 @@ def test_it_begins_in_the_copy_and_in_its_own_source() -> None:
     again = start_cut(found, read, OWN, "eu", {0: 5, 1: 0})
     assert again.offset(TopicPartition(OWN, 1)) == 77
     assert again.offset(TopicPartition(OWN, 0)) == 5
+
+
+@pytest.mark.parametrize(
+    ("cut", "copied", "first", "begins"),
+    [(40, 40, 41, 41), (40, 30, 45, 45), (40, 40, 7, 40), (40, 41, 45, 40), (40, None, 45, 40), (0, 0, 0, 0)],
+)
+def test_it_begins_behind_what_is_gone_where_that_was_no_record(
+    cut: int, copied: int | None, first: int, begins: int
+) -> None:
+    """Retention also deletes the marker of the last copied transaction, in front of which the cut is. Where there
+    were records from the cut on, or nothing is known, it stays, and the driver refuses to start.
+    """
+    here, own = TopicPartition(COPY, 0), TopicPartition(OWN, 0)
+    ends = {} if copied is None else {here: copied}
+    found = after_markers(Cut.of({here: cut, own: 3}), ends, {here: first})
+    assert found == Cut.of({here: begins, own: 3})
 
 
 def test_how_far_a_source_is_copied_is_told_in_the_origins_offsets() -> None:
@@ -120,7 +137,7 @@ def test_a_rollback_there_leaves_less_in_common(to: int, at: int) -> None:
 @pytest.mark.parametrize(
     ("to", "at"),
     [(55, 60), (51, 60), (50, 30), (45, 30), (31, 30), (30, 30), (20, 20)],
-    ids=lambda one: str(one),
+    ids=str,
 )
 def test_a_rollback_is_judged_by_the_numbers_of_its_own_stream(to: int, at: int) -> None:
     """The fork there had the numbers 31 to 50, and 51 continues 60 from here: what follows it undoes nothing here,
