@@ -69,9 +69,9 @@ def failover(
     read from a snapshot of that arrival in CUTWATER_SNAPSHOTS, which a view of this region takes.
 
     Exit 2: nothing has arrived, the region was alive a moment ago or has released the job to a third one, 'forks
-    decide' kept its line, the newest arrival was made with another job file, or its state is not kept anywhere. 4:
-    the store does not answer, a resync is in progress, or the generation was not promoted in time (it still will
-    be).
+    decide' kept its line, the newest arrival was made with another job file, or its state, or events after it, are
+    not kept here. 4: the store does not answer, a resync is in progress, or the generation was not promoted in
+    time (it still will be).
 
     Examples:  cutwater failover job.yaml --origin us --dry-run  ·  cutwater failover job.yaml --origin us
     """
@@ -121,10 +121,10 @@ def switchover(
     claims a generation, and requests its promotion. The mirror continues to copy what is still produced there.
 
     Exit 2, with nothing released: there is no mirror or no milestone, the milestone was made with another job
-    file, the regions have no milestone in common, this region has continued already and the other one is a fork,
-    'forks decide' kept the other line, or an earlier claim conflicts. 4: a resync is in progress or the mirror is
-    paused (nothing was released), or the milestone did not arrive or the promotion did not happen in time: run it
-    again.
+    file, events after it are deleted here, the regions have no milestone in common, this region has continued
+    already and the other one is a fork, 'forks decide' kept the other line, or an earlier claim conflicts. 4: a
+    resync is in progress or the mirror is paused (nothing was released), or the milestone did not arrive or the
+    promotion did not happen in time: run it again.
 
     Examples:  cutwater switchover job.yaml --origin us --dry-run  ·  cutwater switchover job.yaml --origin us
     """
