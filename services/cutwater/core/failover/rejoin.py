@@ -39,7 +39,7 @@ class LocalPosition(NamedTuple):
     heard_ms: int
     """The time of the newest record on its commit stream; 0 for none."""
     held: int
-    """The number of the other region's newest generation that the line here continues; 0 for none."""
+    """The number of the other region's newest generation that was continued here; 0 for none."""
     begins: Generation | None = None
     """The generation here, if it continues another region and has no milestone here."""
 
@@ -65,8 +65,20 @@ def local_position(
     if candidate is not None and candidate.claim.origin and not promoted:
         return LocalPosition(Token(generation, 0), heard_ms, 0, generation)
     came = origin_claim(known, generation, parent_of)
-    held = parent_of(came).generation.number if came is not None and came.origin == other else 0
+    back = [one for one in (came, *_promoted_before(known, last)) if one is not None and one.origin == other]
+    held = max((parent_of(one).generation.number for one in back), default=0)
     return LocalPosition(last.token if last else Token(generation, 0), heard_ms, held)
+
+
+def _promoted_before(known: Candidates, last: Milestone | None) -> list[Claim]:
+    """Return the claims that were promoted up to `last`. A rollback to a milestone before one of them does not undo
+    that it has ended the other region's generations: nothing is promoted beside a requested promotion."""
+    number = last.generation.number if last else 0
+    return [
+        one.claim
+        for one in known.by_id.values()
+        if one.open and one.promoting and one.claim.generation.number <= number
+    ]
 
 
 class ResumeDecision(NamedTuple):

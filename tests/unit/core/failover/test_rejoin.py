@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -98,6 +99,28 @@ def test_what_the_line_here_has_taken_back() -> None:
     own = Generation(5, "us", "aa")
     assert local_position(own, told(own, 10), 1, here, "eu", parent_of) == LocalPosition(Token(own, 10), 1, 2)
     assert local_position(BACK, told(BACK, 9), 1, here, "asia", parent_of) == LocalPosition(Token(BACK, 9), 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "last", "held"),
+    [
+        ({"promoting": True}, BACK, 2),
+        ({"promoting": True}, Generation(5, "us", "aa"), 2),
+        ({"promoting": True}, US, 0),  # nobody has promoted it yet
+        ({}, BACK, 0),
+        ({"promoting": True, "withdrawn": "a mistake"}, Generation(5, "us", "aa"), 0),
+    ],
+)
+def test_a_rollback_to_before_it_came_back_gives_nothing_away(
+    changes: dict[str, Any], last: Generation, held: int
+) -> None:
+    """The generations of the other region that were continued here have ended, whatever a later one starts from."""
+    rolled = Generation(5, "us", "bb")
+    parents = PARENTS | {rolled: told(US, 2)}
+    here = known(replace(candidate(BACK, "eu"), **changes), candidate(rolled))
+    found = local_position(rolled, told(last, 9), 1, here, "eu", lambda claim: parents[claim.generation])
+    assert found.held == held
+    assert (find_takeover([candidate(EU, "us")], "us", found, parent_of) is None) == (held > 0)
 
 
 def test_whoever_goes_on_from_the_other_region_waits_for_no_answer_until_it_is_promoted() -> None:
