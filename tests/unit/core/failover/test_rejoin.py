@@ -114,7 +114,7 @@ def test_what_the_line_here_has_taken_back() -> None:
 def test_a_rollback_to_before_it_came_back_gives_nothing_away(
     changes: dict[str, Any], last: Generation, held: int
 ) -> None:
-    """The generations of the other region that were continued here have ended, whatever a later one starts from."""
+    """Generations of the other region that were continued here have ended, whatever a later one starts from."""
     rolled = Generation(5, "us", "bb")
     parents = PARENTS | {rolled: told(US, 2)}
     here = known(replace(candidate(BACK, "eu"), **changes), candidate(rolled))
