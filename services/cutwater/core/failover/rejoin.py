@@ -71,8 +71,8 @@ def local_position(
 
 
 def _promoted_before(known: Candidates, last: Milestone | None) -> list[Claim]:
-    """Return the claims that were promoted up to `last`: nothing else is promoted beside a requested promotion. One
-    has ended the other region's generations, also if a rollback went back to a milestone before it."""
+    """Return the claims that were promoted up to `last`: nothing else is promoted beside a requested promotion.
+    One has ended the other region's generations, also if a rollback went back to a milestone before it."""
     number = last.generation.number if last else 0
     return [
         one.claim
