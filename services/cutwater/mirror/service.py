@@ -21,7 +21,7 @@ from cutwater.adapters.runtime.garbage_collection import rare_collections
 from cutwater.adapters.topics.recovery_log import account
 from cutwater.core.checks import replication
 from cutwater.core.checks.replication import UNREPLICATED, Replication
-from cutwater.core.errors import CutwaterError, DivergenceError, FencedError, UsageError
+from cutwater.core.errors import CutwaterError, FencedError, ProtocolError, UsageError
 from cutwater.core.events.formats import confluent_numbers
 from cutwater.core.job.job import Job
 from cutwater.core.mirror.gaps import BROKEN, Gap
@@ -159,7 +159,9 @@ class Mirror:
         return {} if gap is None else {topic: gap}
 
     def _announce(self) -> None:
-        """Announce arrivals. If the stream contradicts itself, nothing arrives any more; copying continues."""
+        """Announce arrivals. If the stream contradicts itself, or has a record that this version does not know,
+        nothing arrives any more; copying continues.
+        """
         self.arriving.listen()
         stream = topics.milestones(self._job.name)
         known = self.copier.stopped.get(stream)
@@ -167,7 +169,9 @@ class Mirror:
             return
         try:
             self.arriving.step()
-        except DivergenceError as error:
+        except FencedError:
+            raise
+        except ProtocolError as error:
             self.copier.stop(stream, Gap(BROKEN, str(error)))
 
 

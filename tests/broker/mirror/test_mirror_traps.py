@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from cutwater.adapters.kafka.admin import create_topics, delete_topics
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.core.mirror.gaps import ANEW
+from cutwater.core.mirror.gaps import ANEW, BROKEN
 from cutwater.core.protocol import mirror_records, topics
+from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.mirror.service import Mirror
 from cutwater.mirror.topics.origin import Origin
@@ -53,6 +55,29 @@ def test_cuts_lie_where_the_records_are(broker: Any, writing: Writing) -> None:
     assert writing.last is not None
     theirs, ours = writing.last.source_cut.as_dict().values(), found[-1].source_cut.as_dict().values()
     assert sorted(theirs) != sorted(ours), "they did drift apart"
+
+
+@pytest.mark.slow
+def test_a_stream_of_a_newer_version_does_not_end_the_copying(broker: Any, writing: Writing) -> None:
+    """No milestone arrives until the mirror is updated; events, which only this copy may have soon, still come."""
+    events, stream = Events(writing), topics.milestones(writing.job.name)
+    with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
+        events.produce(10)
+        wait_arrived(mirror, broker.cluster, writing.job, epoch(writing, events, 1))
+        newer = Producer(writing.cluster.librdkafka())
+        newer.produce(stream, value=bytes(range(40)), partition=0)
+        assert newer.flush(20) == 0
+        assert "newer version" in wait_stopped(mirror, stream, BROKEN)
+        events.produce(10)
+        ends = events.cut()
+        mirror.until(lambda: reached(broker.cluster, writing, ends), "the events")
+    assert len(arrivals(broker.cluster, writing.job)) == 1
+
+
+def reached(own: Cluster, writing: Writing, ends: Cut) -> bool:
+    """Are the copies as far as the origin's source was?"""
+    found = positions(own, writing.job)
+    return all(found[place.topic, place.partition].next == end for place, end in ends)
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ CAUSES: Mapping[str, str] = {
     UNPLACED: "there are records here that no position accounts for",
     REPLACED: "the log here has lost records below the position",
     REFUSED: "the origin does not let the mirror read it, or the topic here cannot accept it",
-    BROKEN: "the copied commit stream contradicts itself: no milestone arrives",
+    BROKEN: "the copied commit stream contradicts itself, or is of a newer version: no milestone arrives",
     SCHEMAS: "an id of the origin's schema registry is another schema in the registry here",
 }
 
