@@ -30,7 +30,7 @@ from cutwater.mirror.slot import Slot
 from cutwater.mirror.topics import preflight, topic_copy, topic_watch
 from cutwater.mirror.topics.topic_copy import CopiedTopic, FetchedRecords, add_chunks
 from cutwater.operations.generations import parent_changelog
-from cutwater.operations.regions import failover, forks, rejoin
+from cutwater.operations.regions import event_start, forks, rejoin
 from cutwater.operations.regions.failover import Failover
 from cutwater.operations.regions.rejoin import RejoinCheck
 from simulation import regions
@@ -347,7 +347,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a generation begins at the arrival's cut",
         "events between the arrival and the end of the copy that nobody reads",
         "I2",
-        off(failover, "start_cut", at_the_end),
+        off(event_start, "start_cut", at_the_end),
         Season({"claims": 1}, _GOES_ON),
         frozenset({LOST_WRITE, WRONG_LOSS}),
     ),
@@ -355,7 +355,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "what the seed holds is not read again",
         "events of the origin that count twice",
         "I2",
-        off(failover, "start_cut", from_the_start),
+        off(event_start, "start_cut", from_the_start),
         Season({"claims": 1}, _GOES_ON),
         frozenset({REPEATED}),
     ),
@@ -363,7 +363,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a failback goes on in its own events",
         "own events that count twice after a failback",
         "I2",
-        off(failover, "start_cut", own_begins_anew),
+        off(event_start, "start_cut", own_begins_anew),
         Season({"claims": 4}, FAILS_BACK, 700),
         frozenset({REPEATED}),
     ),

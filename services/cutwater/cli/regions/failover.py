@@ -129,7 +129,7 @@ def switchover(
     Examples:  cutwater switchover job.yaml --origin us --dry-run  ·  cutwater switchover job.yaml --origin us
     """
     settings, job = settings_for(None, bootstrap_servers), load_job(job_file)
-    one, steps = _make_failover(settings, job, origin), Steps()
+    one, steps = _make_failover(settings, job, origin, lives=True), Steps()
     with steps.step("looking at both regions"):
         found = one.read_copies()
         made = _existing_release(settings, job)
@@ -194,7 +194,7 @@ def release_(
         out.print(f"{'given up' if does else 'would be given up'}: {', '.join(given_up)}")
 
 
-def _make_failover(settings: Settings, job: Job, origin: str | None) -> Failover:
+def _make_failover(settings: Settings, job: Job, origin: str | None, lives: bool = False) -> Failover:
     origin = origin or settings.origin_region
     if not origin:
         raise UsageError("no region to take over from is named: give --origin, or set CUTWATER_ORIGIN_REGION")
@@ -209,7 +209,8 @@ def _make_failover(settings: Settings, job: Job, origin: str | None) -> Failover
             "'merges', in both regions, and restart the mirror (docs/ATTACH.md)"
         )
     require_copy_name(job.source, origin)
-    return Failover(settings.cluster, job, settings.region, origin, now_ms)
+    there = settings.origin_cluster if lives else None
+    return Failover(settings.cluster, job, settings.region, origin, now_ms, there)
 
 
 def _require_left(settings: Settings, found: OriginCopies, fenced: bool = False) -> None:

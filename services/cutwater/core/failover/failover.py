@@ -67,6 +67,17 @@ def after_markers(cut: Cut, copied: Mapping[TopicPartition, int], firsts: Mappin
     return Cut.of({at: max(offset, firsts.get(at, offset)) if at in empty else offset for at, offset in cut})
 
 
+def read_to_end(parent: Milestone, positions: Iterable[Mirrored], copy: str) -> Cut:
+    """Return a milestone's origin cut, in front of the next record instead of after the last one where its region
+    has read all that is copied. Markers and aborted records have no offset in the copy, and are deleted, too.
+
+    `positions`: of the source, from the region of the milestone. `copy`: the source's name there.
+    """
+    stand = {TopicPartition(copy, one.partition): one for one in positions}
+    whole = {at: one.next for at, one in stand.items() if one.local <= parent.source_cut.offset(at)}
+    return Cut.of({at: max(offset, whole.get(at, offset)) for at, offset in parent.origin_cut})
+
+
 def require_events(arrival: Arrival, milestone: Milestone, source: str) -> None:
     """Raise UsageError if an attached query's arrival does not say where its events continue here: the mirror that
     wrote it did not know the topic, or the query has read others."""

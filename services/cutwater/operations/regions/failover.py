@@ -4,23 +4,19 @@ Each step may be repeated, also after a kill between two steps."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka import admin
 from cutwater.adapters.kafka.client import TransactionalWriter, partition_count
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.topics import candidates, commit_stream, mirror_topics
 from cutwater.adapters.topics.candidates import milestone_in, origin_parent, promoted
-from cutwater.adapters.topics.log_evidence import LogCheck
 from cutwater.core.checks.replication import Replication
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.failover.failover import (
     CommonHistory,
-    after_markers,
     copied_up_to,
     find_common_history,
     origin_claim,
@@ -33,7 +29,6 @@ from cutwater.core.failover.failover import (
     require_recipient,
     require_same,
     resumed,
-    start_cut,
 )
 from cutwater.core.generations.candidates import PARENT_DIGITS, Candidates, EarlierClaim
 from cutwater.core.generations.start_state import is_claimed
@@ -41,12 +36,13 @@ from cutwater.core.job.job import Job
 from cutwater.core.mirror.resync_guard import require_settled
 from cutwater.core.protocol import mirror_records, topics
 from cutwater.core.protocol.chain import link
-from cutwater.core.protocol.cuts import NOWHERE, Cut, TopicPartition
+from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.protocol.log_evidence import of_topics
 from cutwater.core.protocol.mirror_records import Arrival, Mirrored, from_origin
 from cutwater.core.protocol.records import Claim, Milestone, Release
 from cutwater.operations.generations.claims import Claims
+from cutwater.operations.regions.event_start import EventStart
 
 
 class OriginCopies(NamedTuple):
@@ -77,14 +73,24 @@ class OriginCopies(NamedTuple):
 
 
 class Failover:
-    """Failover from one origin into this region. `now_ms`: the clock that dates the claim."""
+    """Failover from one origin into this region. `now_ms`: the clock that dates the claim. `there`: the origin's
+    brokers, if they answer."""
 
-    def __init__(self, cluster: Cluster, job: Job, region: str, origin: str, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        job: Job,
+        region: str,
+        origin: str,
+        now_ms: Callable[[], int],
+        there: Cluster | None = None,
+    ) -> None:
         self._cluster = cluster
         self._job = job
         self._region = region
         self._origin = origin
         self._now_ms = now_ms
+        self._there = there
         self.claims = Claims(cluster, job, region, now_ms)
 
     def read_copies(self, patience_s: float | None = None) -> OriginCopies:
@@ -169,6 +175,7 @@ class Failover:
         source = self._job.source
         if self._job.attached:
             require_events(found.arrival, found.milestone, source)
+        start = EventStart(self._cluster, self._job.name, source, self._region, self._there)
         return Claim(
             job=self._job.name,
             generation=self._read_candidates().next_id(self._region, found.arrival.milestone_hash, *before),
@@ -178,29 +185,11 @@ class Failover:
             reason=f"{'switchover' if found.planned else 'failover'} from {self._origin}",
             at_ms=self._now_ms(),
             origin=self._origin,
-            source_cut=self._start_cut(found, source),
+            source_cut=start.cut(found.arrival, found.milestone, found.copied, last),
             changelog_cut=found.arrival.changelog_cut,
             evidence=of_topics(found.arrival.evidence, {place.topic for place, _ in found.arrival.changelog_cut}),
             origin_cut=copied_up_to(found.copied, source, self._origin),
         )
-
-    def _start_cut(self, found: OriginCopies, source: str) -> Cut:
-        read = replace(found.milestone, origin_cut=NOWHERE) if self._is_recreated(source) else found.milestone
-        cut = start_cut(found.arrival, read, source, self._region, self._firsts(source))
-        name = from_origin(source, self._origin)
-        ends = {TopicPartition(name, one.partition): one.local for one in found.copied if one.topic == source}
-        firsts = {TopicPartition(name, at): first for at, first in self._firsts(name).items()}
-        return after_markers(cut, ends, firsts)
-
-    def _is_recreated(self, source: str) -> bool:
-        """Return whether this region's source is another topic than the one that its newest milestone had read.
-        The origin has copied nothing of it: a generation there reads the copy of the old one."""
-        last = self._last()
-        known = next((one.topic_id for one in last.evidence if one.topic == source), "") if last else ""
-        if not known or not self._exists(source):
-            return False
-        now = LogCheck(self._cluster).read_state([TopicPartition(source, 0)]).identities
-        return now.get(source, known) != known
 
     def prepare(self, copies: Replication) -> None:
         """Create the job's topics in this region, including its source, with the copy's number of partitions."""
@@ -254,12 +243,6 @@ class Failover:
 
     def _exists(self, topic: str) -> bool:
         return bool(admin.descriptions(self._cluster, [topic]))
-
-    def _firsts(self, source: str) -> dict[int, int]:
-        if not self._exists(source):
-            return {}
-        kept = Offsets(self._cluster).topic_bounds(source, range(partition_count(self._cluster, source)))
-        return {partition: first for partition, (first, _) in kept.items()}
 
     def _joined(self, arrival: Arrival) -> CommonHistory | None:
         """Return where the arrival's line was last handed over from this region."""

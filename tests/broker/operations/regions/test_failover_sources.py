@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from confluent_kafka import Producer
 
 from cutwater.adapters.kafka.admin import delete_topics, ensure_topics
 from cutwater.adapters.kafka.offsets import Offsets
@@ -13,7 +14,7 @@ from cutwater.adapters.topics.candidates import candidates
 from cutwater.adapters.topics.log_evidence import LogCheck
 from cutwater.core.errors import UsageError
 from cutwater.core.protocol import topics
-from cutwater.core.protocol.cuts import TopicPartition
+from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
 from cutwater.operations.regions.failover import Failover
 from support.harness import wait_until
@@ -65,25 +66,50 @@ def candidates_in(side: Side) -> list[Generation]:
     return [one for one in candidates(side.cluster, side.job.name).by_id if one.region == side.region]
 
 
-def test_a_source_that_was_recreated_is_read_from_its_start(regions: Regions) -> None:
-    """What the other region had read of the old topic of the name says nothing about the new one."""
+def test_back_in_a_source_that_was_recreated_or_emptied(regions: Regions) -> None:
+    """Markers that retention has deleted with the last events hold nothing up. What the other region had read of
+    the old topic of the name says nothing about the new one.
+    """
     us, eu = regions.us, regions.eu
     driver = regions.begin(1)
     seen = LogCheck(us.cluster).read_state(place for place, _ in us.end(regions.source))
-    cut = us.produce(40)
+    us.produce(40)
+    cut = aborted(us, regions.source)
     driver.epoch(cut, evidence=seen.evidence)
     us.await_token(f"{FIRST}:2")
     with eu.mirroring(us):
         eu.await_arrival(us, f"{FIRST}:2")
         second = Generation.parse(eu.run(us, "failover", "--force", "--wait", "0")["generation"])
     claim = claim_of(eu, second)
-    Driver(eu, second).epoch(claim.source_cut, claim.origin_cut)
+    read = Cut.of(
+        {place: offset - 2 for place, offset in claim.origin_cut}
+    )  # up to the last event, as Spark tells
+    Driver(eu, second).epoch(claim.source_cut, read)
     eu.signal(second)
     eu.await_token(f"{second}:3")
     with us.mirroring(eu):
         us.await_arrival(eu, f"{second}:3")
-        back = Failover(us.cluster, us.job, "us", "eu", now_ms)
-        assert local(back.plan(back.read_copies()).source_cut, regions.source) == local(cut, regions.source)
+        assert planned(us, eu, regions.source) == {at: end - 2 for at, end in local(cut, regions.source).items()}
+        delete_below(us.cluster, regions.source, local(cut, regions.source))
+        assert planned(us, eu, regions.source) == local(cut, regions.source)
         assert delete_topics(us.cluster, [regions.source])
         ensure_topics(us.cluster, [topics.events(regions.source, 2)])
-        assert local(back.plan(back.read_copies()).source_cut, regions.source) == {0: 0, 1: 0}
+        assert planned(us, eu, regions.source) == {0: 0, 1: 0}
+
+
+def planned(here: Side, there: Side, source: str) -> dict[int, int]:
+    """Where a switchover would start to read the region's own events."""
+    one = Failover(here.cluster, here.job, here.region, there.region, now_ms, there.cluster)
+    return local(one.plan(one.read_copies()).source_cut, source)
+
+
+def aborted(side: Side, topic: str) -> Cut:
+    """The end, behind an aborted event and its marker in each partition."""
+    producer = Producer({**side.cluster.librdkafka(), "transactional.id": f"aborts-{topic}"})
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    for partition in range(2):
+        producer.produce(topic, value=b"aborted", partition=partition)
+    assert producer.flush(20) == 0
+    producer.abort_transaction(20)
+    return side.end(topic)

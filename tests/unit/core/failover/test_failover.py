@@ -16,6 +16,7 @@ from cutwater.core.failover.failover import (
     copied_up_to,
     find_common_history,
     known_loss,
+    read_to_end,
     require_copying,
     require_current,
     require_dead,
@@ -79,6 +80,22 @@ def test_it_begins_behind_what_is_gone_where_that_was_no_record(
     ends = {} if copied is None else {here: copied}
     found = after_markers(Cut.of({here: cut, own: 3}), ends, {here: first})
     assert found == Cut.of({here: begins, own: 3})
+
+
+@pytest.mark.parametrize(("local", "begins"), [(11, 52), (10, 52), (12, 49)])
+def test_behind_the_last_event_that_was_read_may_be_markers(local: int, begins: int) -> None:
+    """They were read as far as the copy has come; but where it holds events that were not read, these come first."""
+    back = "flights.events.from-eu"
+    at = golden_mirror_record("mirrored")
+    assert isinstance(at, Mirrored)
+    ours = [replace(at, topic=OWN, partition=0, local=local, next=52)]
+    cut = Cut.of({TopicPartition(back, 0): 49, TopicPartition(back, 1): 7})
+    parent = told(US, 9, source_cut=Cut.of({TopicPartition(back, 0): 11}), origin_cut=cut)
+    assert read_to_end(parent, ours, back).as_dict() == {
+        TopicPartition(back, 0): begins,
+        TopicPartition(back, 1): 7,
+    }
+    assert read_to_end(parent, [], back) == cut
 
 
 def test_how_far_a_source_is_copied_is_told_in_the_origins_offsets() -> None:
