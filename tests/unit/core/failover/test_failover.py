@@ -84,7 +84,7 @@ def test_it_begins_behind_what_is_gone_where_that_was_no_record(
 
 @pytest.mark.parametrize(("local", "begins"), [(11, 52), (10, 52), (12, 49)])
 def test_behind_the_last_event_that_was_read_may_be_markers(local: int, begins: int) -> None:
-    """They were read as far as the copy has come; but where it holds events that were not read, these come first."""
+    """They were read as far as the copy has come; where it holds events that were not read, these come first."""
     back = "flights.events.from-eu"
     at = golden_mirror_record("mirrored")
     assert isinstance(at, Mirrored)
