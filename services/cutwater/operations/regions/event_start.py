@@ -43,10 +43,12 @@ class EventStart:
 
     def _as_read(self, parent: Milestone, last: Milestone | None, firsts: dict[int, int]) -> Milestone:
         """Return the milestone with what its region has read of this region's source, as it is now."""
-        if self._is_recreated(last):
-            return replace(parent, origin_cut=NOWHERE)
         home = from_origin(self._source, self._region)
         read = {at.partition: offset for at, offset in parent.origin_cut if at.topic == home}
+        if not read:
+            return parent
+        if self._is_recreated(last):
+            return replace(parent, origin_cut=NOWHERE)
         if self._there is None or all(first <= read.get(at, first) for at, first in firsts.items()):
             return parent
         with suppress(UsageError):  # without the right to read them: the check of what is kept refuses the start
