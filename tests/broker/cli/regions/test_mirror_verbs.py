@@ -52,6 +52,8 @@ def test_regions_pause_and_resume(broker: Any, writing: Writing, tmp_path: Path)
         (replica,) = found["replicas"]
         assert (found["region"], replica["origin"], replica["token"]) == ("there", "local", "g1-local-00000000:1")
         assert (replica["milestones"], replica["records"], replica["paused"]) == (0, 0, False)
+        misspelt = call(own, origin, "mirror", "pause", str(path), "--origin", "locl")
+        assert (misspelt.returncode, "no mirror of region locl has run" in misspelt.stderr) == (2, True)
         assert call(own, origin, "mirror", "pause", str(path)).returncode == 0
         mirror.until(lambda: mirror.mirror.arriving.paused, "the pause")
         time.sleep(0.5)  # a round that was under way: nothing tells that it has ended without a record
