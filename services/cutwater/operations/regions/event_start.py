@@ -21,6 +21,9 @@ from cutwater.core.protocol.cuts import NOWHERE, Cut, TopicPartition
 from cutwater.core.protocol.mirror_records import Arrival, Mirrored, from_origin
 from cutwater.core.protocol.records import Milestone
 
+PATIENCE_S = 2.0
+"""How long to wait for an open transaction of the origin's mirror; older positions are right, too."""
+
 
 class EventStart:
     """The source of one job in one region. `there`: the brokers of the origin, if they answer."""
@@ -52,8 +55,8 @@ class EventStart:
         if self._there is None or all(first <= read.get(at, first) for at, first in firsts.items()):
             return parent
         with suppress(UsageError):  # without the right to read them: the check of what is kept refuses the start
-            copies = mirror_topics.positions(self._there, self._job).copies.get(self._region, {}).values()
-            ours = [one for one in copies if one.topic == self._source]
+            there = mirror_topics.positions(self._there, self._job, PATIENCE_S)
+            ours = [one for one in there.copies.get(self._region, {}).values() if one.topic == self._source]
             return replace(parent, origin_cut=read_to_end(parent, ours, home))
         return parent
 
