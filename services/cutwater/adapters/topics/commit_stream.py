@@ -134,11 +134,19 @@ def newest_start_ms(cluster: Cluster, job: str) -> int | None:
 
 
 def newest_milestone(cluster: Cluster, job: str, generation: Generation) -> Milestone | None:
-    return newest(
-        cluster,
-        topics.milestones(job),
-        lambda one: one if isinstance(one, Milestone) and one.generation == generation else None,
-    )
+    """Return a generation's newest milestone; None if it was never promoted.
+
+    Numbers rise on a commit stream, so the search ends at a milestone with a lower one: a long stream is not read
+    for a candidate that was given up.
+    """
+
+    def reached(one: protocol_records.Record) -> list[Milestone] | None:
+        if not isinstance(one, Milestone) or one.generation.number > generation.number:
+            return None
+        return [one] if one.generation == generation else []
+
+    found = newest(cluster, topics.milestones(job), reached)
+    return found[0] if found else None
 
 
 def _only_milestones(values: list[bytes]) -> list[tuple[Milestone, bytes]]:

@@ -1,0 +1,50 @@
+"""The search for a generation's newest milestone: it reads no longer stream than the answer needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.kafka.admin import ensure_topics
+from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.adapters.topics import commit_stream
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.generation import Generation
+from support.protocol_samples import milestone
+
+STEP = 256
+"""Records of the first step back."""
+
+
+@pytest.mark.slow
+def test_the_search_ends_at_a_lower_number(
+    broker: Any, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a generation that was never promoted only the end of the stream is read, however long that is."""
+    job, numbers = unique("search"), [1] * 900 + [3] * 20 + [4] * 20
+    ensure_topics(broker.cluster, [topics.TopicSpec(topics.milestones(job), 1, ())])
+    writer = TransactionalWriter(broker.cluster, topics.signal_id(job))
+    writer.initialise()
+    told = [replace(milestone(0), generation=of(one), sequence=at) for at, one in enumerate(numbers, 1)]
+    writer.write(topics.milestones(job), [protocol_records.encode(one) for one in told])
+    read: list[bytes] = []
+    decode = protocol_records.decode
+
+    def noted(value: bytes) -> protocol_records.Record:
+        read.append(value)
+        return decode(value)
+
+    monkeypatch.setattr(protocol_records, "decode", noted)
+    for number, sequence in ((4, 940), (3, 920), (1, 900), (2, None), (5, None)):
+        read.clear()
+        found = commit_stream.newest_milestone(broker.cluster, job, of(number))
+        assert (found and found.sequence) == sequence
+        assert len(read) <= 2 * STEP
+
+
+def of(number: int) -> Generation:
+    return Generation(number, "local", f"{number:08x}" if number > 1 else "0" * 8)
