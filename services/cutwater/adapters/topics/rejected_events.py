@@ -16,7 +16,7 @@ from cutwater.adapters.avro.protocol_records import millis
 from cutwater.adapters.kafka.client import bounds, make_consumer, partition_count, read_range
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.candidates import candidacies, parent_of
-from cutwater.adapters.topics.commit_stream import milestones
+from cutwater.adapters.topics.commit_stream import milestones_in
 from cutwater.core.driver.rejected_events import (
     FIELD_HEADER,
     HEAD_BYTES,
@@ -97,8 +97,9 @@ def _read(
 
 
 def _ancestry(cluster: Cluster, job: str, count: Callable[[Milestone], int]) -> Ancestry:
-    found = Ancestry(count)
-    for milestone, _ in milestones(cluster, job):
+    found, stream = Ancestry(count), topics.milestones(job)
+    partition_count(cluster, stream)
+    for milestone, _ in milestones_in(cluster, stream):  # one by one: a stream is too long to keep
         found.follow(milestone)
     for record in candidacies(cluster, job):
         if isinstance(record, Claim):

@@ -1,7 +1,8 @@
-"""The search for a generation's newest milestone: it reads no longer stream than the answer needs."""
+"""Commands beside a long commit stream: they read no more of it than the answer needs, and keep less."""
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.adapters.kafka.client import TransactionalWriter
-from cutwater.adapters.topics import commit_stream
+from cutwater.adapters.topics import commit_stream, rejected_events
 from cutwater.core.protocol import topics
+from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from support.protocol_samples import milestone
 
@@ -44,6 +46,24 @@ def test_the_search_ends_at_a_lower_number(
         found = commit_stream.newest_milestone(broker.cluster, job, of(number))
         assert (found and found.sequence) == sequence
         assert len(read) <= 2 * STEP
+
+
+@pytest.mark.slow
+def test_the_lists_are_read_beside_a_stream_of_any_length(broker: Any, unique: Callable[[str], str]) -> None:
+    """Of each milestone only what tells its entries is kept: a month of milestones does not fit into memory."""
+    job, first = unique("long"), milestone(0, source_cut=Cut.of_topic("events", range(64)))
+    ensure_topics(broker.cluster, [topics.TopicSpec(of_(job), 1, ()) for of_ in (topics.candidates, topics.late)])
+    ensure_topics(broker.cluster, [topics.TopicSpec(topics.milestones(job), 1, ())])
+    writer = TransactionalWriter(broker.cluster, topics.signal_id(job))
+    writer.initialise()
+    told = (replace(first, sequence=at + 1, epoch=at, late=0) for at in range(3_000))
+    writer.write(topics.milestones(job), [protocol_records.encode(one) for one in told])
+    tracemalloc.start()
+    try:
+        assert not rejected_events.late_pairs(broker.cluster, job).entries
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def of(number: int) -> Generation:
