@@ -19,6 +19,8 @@ from cutwater.core.protocol.records import Barrier, Heartbeat, Milestone, Releas
 from cutwater.core.protocol.stream_audit import Barriers
 
 T = TypeVar("T")
+PART, PART_MAX = 256, 16_384
+"""Records of the last part of a topic, and of the largest, where the newest one of a kind is looked for."""
 
 
 def milestones(cluster: Cluster, job: str, limit: int | None = None) -> list[tuple[Milestone, bytes]]:
@@ -72,17 +74,24 @@ def barriers(cluster: Cluster, job: str) -> Barriers:
 
 
 def newest(cluster: Cluster, topic: str, wanted: Callable[[protocol_records.Record], T | None]) -> T | None:
-    """Return the first value besides None that `wanted` returns, newest record first, in a one-partition topic."""
+    """Return the first value besides None that `wanted` returns, newest record first, in a one-partition topic.
 
-    def made(values: list[bytes]) -> list[T]:
-        return [one for one in (wanted(protocol_records.decode(value)) for value in values) if one is not None]
-
-    consumer = make_consumer(cluster)
+    Records are read in parts, the last part first: a value that is not there does not bring the topic into memory.
+    """
+    consumer, step = make_consumer(cluster), PART
     try:
-        found = made(read_tail(consumer, topic, 0, lambda values: bool(made(values))))
+        low, high = bounds(consumer, topic, 0)
+        while low < high:
+            first = max(low, high - step)
+            told = (
+                protocol_records.decode(bytes(one.value())) for one in read_range(consumer, topic, 0, first, high)
+            )
+            if found := [value for value in map(wanted, told) if value is not None]:
+                return found[-1]
+            high, step = first, min(2 * step, PART_MAX)
+        return None
     finally:
         consumer.close()
-    return found[-1] if found else None
 
 
 RATE_MS = 10_000
