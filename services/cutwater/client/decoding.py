@@ -136,6 +136,15 @@ class JsonDecoder:
 
     def change(self, value: bytes) -> Change:
         fields = _object(value)
+        try:
+            return self._change(fields)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise UsageError(
+                f"a record of the output is no row of this job: {value[:200]!r} ({error!r}). Check that the job "
+                "file is the publisher's, and find out which program wrote it"
+            ) from None
+
+    def _change(self, fields: dict[str, Any]) -> Change:
         for name in self._floats:
             if isinstance(fields.get(name), str):
                 fields[name] = _BEFORE.get(fields[name], fields[name])
@@ -205,13 +214,16 @@ class OutputDecoder:
         except UsageError:
             return ()  # no topic of candidates, or no right to read it
 
-    def end(self, value: bytes) -> End:
-        """Decode an end marker. Raise UsageError for other bytes, UnavailableError if the registry is away."""
-        return self._of(value).end(value)
+    def end(self, value: bytes | None) -> End:
+        """Decode an end marker. Raise UsageError for other bytes or none, UnavailableError if the registry is
+        away."""
+        held = _held(value)
+        return self._of(held).end(held)
 
-    def change(self, value: bytes) -> Change:
+    def change(self, value: bytes | None) -> Change:
         """Decode a row; raises as `end` does."""
-        return self._of(value).change(value)
+        held = _held(value)
+        return self._of(held).change(held)
 
     def _of(self, value: bytes) -> Decoder:
         if value[:1] == MARKER[:1]:
@@ -222,6 +234,14 @@ class OutputDecoder:
         registry = registry_at(self._job, load_settings())
         with registry:
             return registry.schema(number)
+
+
+def _held(value: bytes | None) -> bytes:
+    if value is None:
+        raise UsageError(
+            "a record of the output has no value: the publisher writes none, find out which program did"
+        )
+    return value
 
 
 def _name(codec: Codec) -> str:

@@ -19,6 +19,7 @@ from cutwater.adapters.kafka.connect import Refusals, create_client
 from cutwater.adapters.runtime.kafka_client_log import QUIET
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.job.job import Job
+from cutwater.core.protocol.topics import LISTED_BYTES_MAX
 
 WAIT_S = 60.0
 QUEUE_MAX = 100_000
@@ -112,6 +113,8 @@ class EventWriter:
                 "linger.ms": 20,
                 "compression.type": "lz4",
                 "queue.buffering.max.messages": queue_max,
+                # The job file and the topic bound an event; the client's own default is 1 MB.
+                "message.max.bytes": LISTED_BYTES_MAX,
                 "message.timeout.ms": max(1, int(wait_s * 1000)),
             },
         )
