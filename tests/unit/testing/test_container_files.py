@@ -15,4 +15,4 @@ def test_a_job_finds_its_files_in_the_containers_too(tmp_path: Path) -> None:
     (tmp_path / "folder.py").mkdir()
     first, *others = _files_of(tmp_path / "job.yaml")
     assert first.name == "job.yaml"
-    assert sorted(one.name for one in others) == wanted
+    assert sorted(one.name for one in others) == sorted(wanted)
