@@ -34,6 +34,10 @@ class Decoder(Protocol):
         """Decode a row; raise UsageError for bytes of another job or format."""
 
 
+UNKNOWN_MAX = 100
+"""Sets of names that are remembered as those of no generation."""
+
+
 class OtherRows:
     """Rows of generations with another job file, shown as the reader's own job file says.
 
@@ -45,6 +49,7 @@ class OtherRows:
         self._job, self._known = job, known
         self._by_header: dict[bytes, tuple[Codec, Job]] = {}
         self._by_names: dict[frozenset[str], Job] = {}
+        self._unknown: set[frozenset[str]] = set()
         self._named: dict[str, dict[str, str | None]] = {}
 
     def codec(self, header: bytes) -> tuple[Codec, Job] | None:
@@ -54,9 +59,13 @@ class OtherRows:
         return self._by_header.get(header)
 
     def job(self, names: frozenset[str]) -> Job | None:
-        """Return the job with these measures; None if no generation is known to have them."""
-        if names not in self._by_names:
+        """Return the job with these measures; None if no generation is known to have them, which is asked once: a
+        generation is claimed before it writes a row."""
+        if names not in self._by_names and names not in self._unknown:
             self._look()
+            if len(self._unknown) >= UNKNOWN_MAX:
+                self._unknown.clear()
+            self._unknown |= {names} - self._by_names.keys()
         return self._by_names.get(names)
 
     def shown(self, change: Change, of: Job) -> Change:
@@ -153,7 +162,8 @@ class JsonDecoder:
         )
         if names != self._names and (of := self._others.job(names)):
             return self._others.shown(_change(of, fields, from_iso), of)
-        return _change(self._job, fields, from_iso)
+        # Of a job file with other derived values, which are no part of a generation: it may lack some.
+        return _change(self._job, {**dict.fromkeys(self._names), **fields}, from_iso)
 
 
 class ConfluentDecoder:
