@@ -182,7 +182,7 @@ class EventWriter:
         if unknown:
             raise UsageError(
                 f"an event of {self._job.topic} has fields that its schema does not have: "
-                f"{', '.join(sorted(unknown))}"
+                f"{', '.join(sorted(map(str, unknown)))}"
             )
         record = {name: value for name, value in event.items() if name in self._fields}
         value = self._encode(record)

@@ -20,22 +20,29 @@ from support.views.publishing import create, publishing, wait_published
 
 
 @pytest.fixture
-def writing(broker: Any, tmp_path: Path) -> Iterator[Writing]:
-    made = Writing(broker.cluster, make_job(tmp_path, partitions=2)[0])
+def job_file(tmp_path: Path) -> Path:
+    return make_job(tmp_path, partitions=2)[1]
+
+
+@pytest.fixture
+def writing(broker: Any, job_file: Path) -> Iterator[Writing]:
+    made = Writing(broker.cluster, load_job(job_file))
     create(broker.cluster, made.job)
     yield made
     made.close()
 
 
-def test_rows_of_another_job_file_are_part_of_the_history(writing: Writing, tmp_path: Path) -> None:
+def test_rows_of_another_job_file_are_part_of_the_history(
+    writing: Writing, job_file: Path, tmp_path: Path
+) -> None:
     """They were refused as bytes of another schema, and `blame` ended."""
     with publishing(writing.cluster, writing.job, tmp_path / "store"):
-        for pieces in (5, 7):
+        for number, pieces in enumerate((5, 7), 1):
             writing.epoch([Sold("a", 1, pieces), Sold("b", 1, 1)])
-        wait_published(writing.cluster, writing.job, 2)
-    old, new = tmp_path / "job.yaml", tmp_path / "new.yaml"
-    new.write_text(old.read_text() + "  most: {measure: max, field: pieces}\n")
-    told = Redefinition(writing.job.name, GENERATION, writing.job.fingerprint, carried_files(old), 0, 0)
+            wait_published(writing.cluster, writing.job, number)
+    new = tmp_path / "new.yaml"
+    new.write_text(job_file.read_text() + "  most: {measure: max, field: pieces}\n")
+    told = Redefinition(writing.job.name, GENERATION, writing.job.fingerprint, carried_files(job_file), 0, 0)
     writer = TransactionalWriter(writing.cluster, topics.claims_id(writing.job.name))
     writer.initialise()
     writer.write(topics.candidates(writing.job.name), [protocol_records.encode(told)])
