@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cutwater.adapters.job_files.loader import load_job
-from cutwater.client import AsyncEventProducer
+from cutwater.client import AsyncEventProducer, EventProducer
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job.job import Job
 from support.events import counting
@@ -18,6 +18,13 @@ from support.kafka.mockbrokers import PRODUCE, MockBroker, mock_broker
 
 EVENT = counting.events(1)[0]
 ANSWERED_S = 30
+ATTACHED = """
+job: mine
+attached: {key: k, window: window, schema: row.avsc}
+window: {kind: tumbling, size: 1h}
+lateness: 1m
+retention: 1d
+"""
 NOT_THERE = 3
 """Kafka's error of a partition whose leader is elsewhere: a client tries again."""
 
@@ -86,7 +93,7 @@ def test_a_block_whose_end_is_cancelled_leaves_no_send_behind(brokers: MockBroke
         sends: list[asyncio.Task[None]] = []
 
         async def block() -> None:
-            async with AsyncEventProducer(job, brokers.cluster, wait_s=4) as producer:
+            async with AsyncEventProducer(job, brokers.cluster, wait_s=2) as producer:
                 sends.append(asyncio.create_task(producer.send(EVENT)))
                 await asyncio.sleep(0.1)
 
@@ -101,3 +108,12 @@ def test_a_block_whose_end_is_cancelled_leaves_no_send_behind(brokers: MockBroke
     assert isinstance(whole, asyncio.CancelledError)
     assert isinstance(send, UnavailableError)
     assert "closed before" in str(send)
+
+
+def test_a_job_whose_events_are_another_program_s_says_so(brokers: MockBroker, tmp_path: Path) -> None:
+    (tmp_path / "row.avsc").write_text(
+        '{"type": "record", "name": "R", "fields": [{"name": "n", "type": "long"}]}'
+    )
+    (tmp_path / "attached.yaml").write_text(ATTACHED)
+    with pytest.raises(UsageError, match="attached to a query of your own: produce to the topics that it reads"):
+        EventProducer(tmp_path / "attached.yaml", brokers.cluster)

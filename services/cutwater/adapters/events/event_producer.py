@@ -54,7 +54,9 @@ def _by_client(_key: bytes | None) -> int | None:
 
 
 def require_own_source(job: Job) -> None:
-    """Raise UsageError if the source is another job's output, which only that job may write."""
+    """Raise UsageError if the source is another job's output, which only that job may write, or is not known."""
+    if job.attached:
+        raise UsageError(f"job {job.name} is attached to a query of your own: produce to the topics that it reads")
     if job.upstream:
         raise UsageError(
             f"the source of job {job.name} is the output of job {job.upstream}, which only that job writes: "

@@ -39,8 +39,6 @@ def produce(
     settings = settings_for(data_dir)
     stack = running_file.require(settings.data_dir, job_name)
     job = load_job(Path(stack.job_file))
-    if job.attached:
-        raise UsageError(f"job {job.name} is attached to a query of your own: produce to the topics that it reads")
     require_own_source(job)
     writer = EventWriter(stack.cluster, job, registry_for(job, settings))
     with err.task("produced", "events", quiet=as_json, transient=False) as progress:
