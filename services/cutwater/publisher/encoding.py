@@ -14,7 +14,7 @@ from cutwater.adapters.avro.codec import HEADER_BYTES, protocol_codec
 from cutwater.adapters.events.value_headers import OutputHeaders, output_headers
 from cutwater.core.errors import UsageError
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, JSON, is_confluent
-from cutwater.core.events.key_columns import values_plain
+from cutwater.core.events.key_columns import no_value, values_plain
 from cutwater.core.job.job import KINDS, TOMBSTONE, WINDOW_KEY_SCHEMA, Job
 from cutwater.core.output.position import End
 from cutwater.core.util.varints import zigzag
@@ -87,9 +87,13 @@ class AvroEncoder:
             return b""
         body = io.BytesIO()
         text = group_key(key).decode()
-        values = self._job.key_values_in(text, of) if of else self._job.key_values(text)
+        values = self._known(self._job.key_values_in(text, of)) if of else self._job.key_values(text)
         fastavro.schemaless_writer(body, self._column_schema, values)
         return body.getvalue()
+
+    def _known(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        columns = {one.name: one for one in self._job.key_columns or ()}
+        return {name: no_value(columns[name]) if value is None else value for name, value in values.items()}
 
     def _present(self, value: bytes) -> bytes:
         body = io.BytesIO()

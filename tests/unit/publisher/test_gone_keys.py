@@ -9,6 +9,7 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -88,6 +89,20 @@ def test_a_gone_row_has_the_old_key_and_the_new_columns(tmp_path: Path, change: 
     kept = decoder(new, [old]).change(written(old, UPDATE, key))
     assert kept.key_columns == {one.name: VALUES[one.name] for one in old.key_columns or ()}
     assert kept.values == {"events": 3}
+
+
+@pytest.mark.parametrize("form", ["avro", "json"])
+@pytest.mark.parametrize("null_key", ["reject", "group"])
+def test_after_a_rollback_the_gone_key_may_lack_columns(tmp_path: Path, form: str, null_key: str) -> None:
+    """The generation that is left had fewer. What has no null in Avro is nothing, or 0."""
+    left = job(tmp_path, f"[shop], null_key: {null_key}", form)
+    back = job(tmp_path, f"[{', '.join(ALL)}], null_key: {null_key}", form)
+    gone = written(back, TOMBSTONE, '["s1"]', left)
+    found = decoder(back, [left]).change(gone)
+    nothing = {"product": "", "day": date(1970, 1, 1), "price": Decimal(0), "id": str(UUID(int=0)), "n": 0}
+    others = nothing if form == "avro" and null_key == "reject" else dict.fromkeys(nothing)
+    assert found.key_columns == {"shop": "s1", **others}
+    assert (found.key, found.kind) == ('["s1"]', TOMBSTONE)
 
 
 @pytest.mark.parametrize("form", ["avro", "json"])

@@ -134,6 +134,14 @@ def shown_values(fields: Mapping[str, Any], columns: Sequence[KeyColumn]) -> dic
     return {one.name: _shown(one, fields[one.name]) for one in columns}
 
 
+def no_value(column: KeyColumn) -> Any:
+    """Return what stands in Avro for a column without a value: null, or where its type has none, nothing or 0."""
+    if column.nullable:
+        return None
+    known = {TEXT: "", NUMBER: 0, BOOLEAN: False, DATE: date(1970, 1, 1), UUID: str(uuid.UUID(int=0))}
+    return known.get(column.kind, Decimal(0))
+
+
 def _shown(column: KeyColumn, value: Any) -> Any:
     if isinstance(value, uuid.UUID):
         return str(value)

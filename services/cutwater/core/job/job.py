@@ -199,11 +199,11 @@ class Job:
         return key_values(key, self.key_columns) if self.key_columns else {}
 
     def key_values_in(self, key: str, of: Job) -> dict[str, Any]:
-        """Return this job's columns of a key of another job's rows, which has them all. Raises UsageError for no
-        key of that job."""
+        """Return this job's columns of a key of another job's rows; None for one that it lacks. Raises UsageError
+        for no key of that job."""
         text = key if of.key_columns is not None else key_text([key])
         known = key_values(text, of.key_parts)
-        return {one.name: known[one.name] for one in self.key_columns or ()}
+        return {one.name: known.get(one.name) for one in self.key_columns or ()}
 
     def key_values_plain(self, key: str) -> dict[str, Any]:
         """Return the same for JSON."""
