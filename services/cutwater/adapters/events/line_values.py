@@ -9,20 +9,19 @@ from __future__ import annotations
 import base64
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Any
 from uuid import UUID
 
+from cutwater.adapters.events.event_values import Make
 from cutwater.core.events.avro_types import Schema
 from cutwater.core.job.field_paths import bare, type_of
 from cutwater.core.job.measures import TIMES
 from cutwater.core.util.suggestions import value_text
 from cutwater.core.util.timestamps import parsed
 
-Make = Callable[[Any], Any]
-"""Returns the value of a type for one of a line, which is not null; the same value if it does not fit the type."""
 _WORDS = ("NaN", "Infinity", "-Infinity")
 _DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")

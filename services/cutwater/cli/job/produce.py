@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from cutwater.adapters.events.event_producer import EventWriter, require_own_source
-from cutwater.adapters.events.line_values import Make, line_number, line_values
+from cutwater.adapters.events.event_values import Make
+from cutwater.adapters.events.line_values import line_number, line_values
 from cutwater.adapters.events.registry import registry_for
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.cli.options import DataDirOption, JobNameOption, JsonOption, settings_for
