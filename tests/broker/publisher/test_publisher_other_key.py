@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,8 @@ def test_old_keys_get_tombstones_with_the_columns_of_the_new_key(
     try:
         wait_published(writing.cluster, writing.job, 1)
         after = Next(writing, start=1)
-        after.job, after.seeds = load_job(new), {('["a"]', HOUR_MS): 12, ('["b"]', HOUR_MS): 1}
+        after.job = replace(load_job(new), shards=after.job.shards)
+        after.seeds = {('["a"]', HOUR_MS): 12, ('["b"]', HOUR_MS): 1}
         assert writing.last is not None
         claim = Claim(writing.job.name, after.generation, protocol_records.encode(writing.last), 6, 0, "", 0)
         told = [
