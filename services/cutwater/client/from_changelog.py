@@ -116,9 +116,9 @@ class _Reading:
                 milestone.token, first, milestone.watermark_ms, milestone.committed_ms, tuple(changes.values())
             )
         if self._backlog.successor is not None and self._backlog.over(self._now_ms()):
-            first = self._backlog.successor.token
+            to = self._backlog.successor.token
             raise FencedError(
-                f"{first.generation} was promoted at sequence {first.sequence}, and this reader follows the "
+                f"{to.generation} was promoted at sequence {to.sequence}, and this reader follows the "
                 f"changelog of the generation before: {CLIENT.anew}"
             )
         return None
