@@ -36,7 +36,8 @@ def committed(
 
     `job`: the job, or the path of its file. `cluster`: by default that of the environment's settings.
     `source`: `output` (written by the publisher), or `changelog` (needs no publisher; of sliding windows it has
-    panes, to be merged).
+    panes, to be merged). A changelog is of one generation: the token's, else that of CUTWATER_GENERATION, else the
+    promoted one.
     `after`: the token of the last milestone that the caller has processed. None starts at the oldest one kept (on
     the changelog: with the whole state as one milestone).
     `stop`: polled a few times a second; True ends the iterator. `idle_s`: end after this many seconds without a
@@ -45,7 +46,8 @@ def committed(
 
     Raises UsageError for another source, an unknown or pruned token, or more rows than `rows_max`;
     UnavailableError if the brokers or the schema registry (for Confluent framing) do not answer;
-    DivergenceError if records are missing.
+    DivergenceError if records are missing; FencedError after the last milestone of a changelog whose generation
+    was replaced: start again without a token.
     """
     if source not in SOURCES:
         raise UsageError(f"source is {source!r:.60}; allowed: {', '.join(SOURCES)}")
@@ -60,8 +62,7 @@ def committed(
         return from_output(job, cluster, token, stop, idle_s, rows_max)
     from cutwater.client.from_changelog import from_changelog
 
-    generation = token.generation if token else load_settings().generation
-    return from_changelog(job, cluster, generation, token, stop, idle_s, rows_max)
+    return from_changelog(job, cluster, token.generation if token else None, token, stop, idle_s, rows_max)
 
 
 async def committed_async(

@@ -19,6 +19,7 @@ from cutwater.adapters.topics.generation_jobs import carried_jobs
 from cutwater.client.values import Change
 from cutwater.core.errors import UsageError
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, confluent_number, is_confluent
+from cutwater.core.events.key_columns import shown_values
 from cutwater.core.generations.job_change import shown_from
 from cutwater.core.generations.seed_change import no_partials
 from cutwater.core.job.job import TAKEN_COLUMNS, TOMBSTONE, Job
@@ -34,6 +35,10 @@ class Decoder(Protocol):
         """Decode a row; raise UsageError for bytes of another job or format."""
 
 
+UNKNOWN_MAX = 100
+"""Sets of names that are remembered as those of no generation."""
+
+
 class OtherRows:
     """Rows of generations with another job file, shown as the reader's own job file says.
 
@@ -45,6 +50,7 @@ class OtherRows:
         self._job, self._known = job, known
         self._by_header: dict[bytes, tuple[Codec, Job]] = {}
         self._by_names: dict[frozenset[str], Job] = {}
+        self._unknown: set[frozenset[str]] = set()
         self._named: dict[str, dict[str, str | None]] = {}
 
     def codec(self, header: bytes) -> tuple[Codec, Job] | None:
@@ -54,9 +60,13 @@ class OtherRows:
         return self._by_header.get(header)
 
     def job(self, names: frozenset[str]) -> Job | None:
-        """Return the job with these measures; None if no generation is known to have them."""
-        if names not in self._by_names:
+        """Return the job whose rows have these names; None if no generation is known to have them. That is asked
+        once: a generation is claimed before it writes a row."""
+        if names not in self._by_names and names not in self._unknown:
             self._look()
+            if len(self._unknown) >= UNKNOWN_MAX:
+                self._unknown.clear()
+            self._unknown |= {names} - self._by_names.keys()
         return self._by_names.get(names)
 
     def shown(self, change: Change, of: Job) -> Change:
@@ -90,7 +100,7 @@ class OtherRows:
         for one in self._known():
             codec = Codec(one.output_schema)
             self._by_header.setdefault(codec.header, (codec, one))
-            self._by_names.setdefault(frozenset(measure.name for measure in one.measures), one)
+            self._by_names.setdefault(_names_of(one), one)
 
 
 def _found(called: Mapping[str, str], there: Mapping[str, str | None]) -> dict[str, str]:
@@ -127,7 +137,7 @@ _BEFORE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 class JsonDecoder:
     def __init__(self, job: Job, others: OtherRows | None = None) -> None:
         self._job = job
-        self._names = frozenset(one.name for one in job.measures)
+        self._names = _names_of(job)
         self._others = others or OtherRows(job, no_others)
         self._floats = [one.name for one in job.measures if one.output in ("float", "double")]
 
@@ -136,15 +146,23 @@ class JsonDecoder:
 
     def change(self, value: bytes) -> Change:
         fields = _object(value)
+        try:
+            return self._change(fields)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise UsageError(
+                f"a record of the output is no row of this job: {value[:200]!r} ({error!r}). Check that the job "
+                "file is the publisher's, and find out which program wrote it"
+            ) from None
+
+    def _change(self, fields: dict[str, Any]) -> Change:
         for name in self._floats:
             if isinstance(fields.get(name), str):
                 fields[name] = _BEFORE.get(fields[name], fields[name])
-        names = (
-            frozenset(fields) - TAKEN_COLUMNS - frozenset(self._job.key_fields if self._job.key_columns else ())
-        )
+        names = frozenset(fields) - TAKEN_COLUMNS
         if names != self._names and (of := self._others.job(names)):
             return self._others.shown(_change(of, fields, from_iso), of)
-        return _change(self._job, fields, from_iso)
+        # Of a job file with other derived values, which are no part of a generation: it may lack some.
+        return _change(self._job, {**dict.fromkeys(one.name for one in self._job.measures), **fields}, from_iso)
 
 
 class ConfluentDecoder:
@@ -205,13 +223,16 @@ class OutputDecoder:
         except UsageError:
             return ()  # no topic of candidates, or no right to read it
 
-    def end(self, value: bytes) -> End:
-        """Decode an end marker. Raise UsageError for other bytes, UnavailableError if the registry is away."""
-        return self._of(value).end(value)
+    def end(self, value: bytes | None) -> End:
+        """Decode an end marker. Raise UsageError for other bytes or none, UnavailableError if the registry is
+        away."""
+        held = _held(value)
+        return self._of(held).end(held)
 
-    def change(self, value: bytes) -> Change:
+    def change(self, value: bytes | None) -> Change:
         """Decode a row; raises as `end` does."""
-        return self._of(value).change(value)
+        held = _held(value)
+        return self._of(held).change(held)
 
     def _of(self, value: bytes) -> Decoder:
         if value[:1] == MARKER[:1]:
@@ -224,12 +245,27 @@ class OutputDecoder:
             return registry.schema(number)
 
 
+def _held(value: bytes | None) -> bytes:
+    if value is None:
+        raise UsageError(
+            "a record of the output has no value: the publisher writes none, find out which program did"
+        )
+    return value
+
+
 def _name(codec: Codec) -> str:
     return str(codec.schema["name"])
 
 
+def _names_of(job: Job) -> frozenset[str]:
+    """Return the names that a job's rows have in JSON, beside those that all rows have."""
+    return frozenset((*(one.name for one in job.measures), *(one.name for one in job.key_columns or ())))
+
+
 def _change(job: Job, fields: dict[str, Any], millis: Any) -> Change:
-    columns = job.key_values(fields["key"])
+    # A tombstone may have the key of a generation before, which only its own columns tell.
+    columns = shown_values(fields, job.key_columns or ())
+    columns = job.key_values(fields["key"]) if columns is None else columns
     others = TAKEN_COLUMNS | columns.keys() if columns else TAKEN_COLUMNS
     values = {name: value for name, value in fields.items() if name not in others}
     start, end = millis(fields["window_start"]), millis(fields["window_end"])

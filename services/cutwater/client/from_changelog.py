@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 from confluent_kafka import Message
 
 from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.config.settings import load_settings
 from cutwater.adapters.kafka.client import make_consumer, partition_count, search_backwards
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.clock import now_ms
+from cutwater.adapters.topics.candidates import promoted
 from cutwater.client.broker_outage import OUTAGE_S
 from cutwater.client.values import Change, CommittedMilestone
-from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.errors import FencedError, UnavailableError, UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut
@@ -34,20 +36,22 @@ POLL_S = 0.2
 def from_changelog(
     job: Job,
     cluster: Cluster,
-    generation: Generation,
+    generation: Generation | None,
     after: Token | None,
     stop: Callable[[], bool],
     idle_s: float | None,
     rows_max: int,
     clock: Callable[[], int] = now_ms,
 ) -> Iterator[CommittedMilestone]:
-    """See `committed`."""
+    """See `committed`. `generation`: None for the settings' or promoted one."""
+    generation = generation or _current(job, cluster)
     stream, changelog = topics.milestones(job.name), topics.changelog(job.name, generation)
     for topic in (stream, changelog):
         partition_count(cluster, topic)
     entry = _entry(cluster, stream, after) if after else None
     ranges = Ranges(cluster, changelog, stop)
-    reading = _Reading(job, ranges, Backlog(generation, entry, reader=CLIENT), entry, rows_max, clock)
+    backlog = Backlog(generation, entry, reader=CLIENT, hands_over=True)
+    reading = _Reading(job, ranges, backlog, entry, rows_max, clock)
     feed: MilestoneFeed | None = None
     waited = time.monotonic()
     try:
@@ -97,7 +101,8 @@ class _Reading:
             self._backlog.end_of_stream()
 
     def next(self) -> CommittedMilestone | None:
-        """Return the next milestone with its changes; None if there is nothing to read yet."""
+        """Return the next milestone with its changes; None if there is nothing to read yet. Raises FencedError
+        behind the last one of a generation that was replaced."""
         while (plan := self._backlog.plan(self._now_ms())) is not None:
             try:
                 changes = self._changes(plan)
@@ -109,6 +114,12 @@ class _Reading:
             self._backlog.mark_applied(plan.to)
             return CommittedMilestone(
                 milestone.token, first, milestone.watermark_ms, milestone.committed_ms, tuple(changes.values())
+            )
+        if self._backlog.successor is not None and self._backlog.over(self._now_ms()):
+            to = self._backlog.successor.token
+            raise FencedError(
+                f"{to.generation} was promoted at sequence {to.sequence}, and this reader follows the "
+                f"changelog of the generation before: {CLIENT.anew}"
             )
         return None
 
@@ -128,6 +139,14 @@ class _Reading:
                     "rows: pass a larger rows_max, or query the API"
                 )
         return changes
+
+
+def _current(job: Job, cluster: Cluster) -> Generation:
+    """Return the settings' generation if they name one, else the promoted one, else the first."""
+    settings = load_settings()
+    named = "generation" in settings.model_fields_set
+    last = None if named else promoted(cluster, job.name)
+    return last.generation if last else settings.generation
 
 
 def _entry(cluster: Cluster, stream: str, token: Token) -> Entry:

@@ -11,7 +11,14 @@ from types import TracebackType
 from typing import Any, Self
 
 from cutwater.adapters.config.settings import load_settings
-from cutwater.adapters.events.event_producer import QUEUE_MAX, WAIT_S, EventWriter, require_own_source
+from cutwater.adapters.events.event_producer import (
+    QUEUE_MAX,
+    WAIT_S,
+    Acknowledged,
+    Encoded,
+    EventWriter,
+    require_own_source,
+)
 from cutwater.adapters.events.registry import registry_for
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client import partition_count
@@ -107,9 +114,9 @@ class EventProducer(_Producing):
         return self._writer.acknowledged
 
     def send(self, event: Mapping[str, Any]) -> None:
-        """Send one event, a mapping of field names to values. Times are milliseconds or datetimes, without a zone
-        in UTC. Raises UsageError for an event that does not fit the schema, and sends nothing; UnavailableError as
-        above."""
+        """Send one event, a mapping of field names to values. Times are datetimes, without a zone in UTC, or whole
+        numbers in the unit of the schema. Raises UsageError for an event that does not fit the schema, and sends
+        nothing; UnavailableError as above."""
         if self._closed:
             raise UsageError("this producer is closed: create a new one")
         self._writer.send(event)
@@ -143,22 +150,28 @@ class AsyncEventProducer(_Producing):
     """`EventProducer` for asyncio: `await send(event)` ends once the brokers have that event.
 
     Send many at a time with `asyncio.gather` or a task group; at most `queue_max` of them are in flight. A
-    cancelled `send` may still be delivered.
+    cancelled `send` may still be delivered. The end of the block waits for events that the client has; a `send`
+    that has not handed its event over by then raises.
     """
 
     def _begin(self) -> None:
         self._room = asyncio.Semaphore(self._queue_max)
+        self._is_open = False
         self._ended = threading.Event()
+        self._waiting: set[asyncio.Future[CutwaterError | None]] = set()
 
     async def __aenter__(self) -> Self:
         self._writer = await asyncio.to_thread(self._make_writer)
+        self._ended.clear()
         self._polling = threading.Thread(target=self._poll, name="acknowledgements", daemon=True)
         self._polling.start()
+        self._is_open = True
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._is_open = False
         try:
             await asyncio.to_thread(self._writer.flush)
         except CutwaterError:
@@ -166,11 +179,22 @@ class AsyncEventProducer(_Producing):
                 raise
         finally:
             self._ended.set()
-            await asyncio.to_thread(self._polling.join)
+            try:
+                await asyncio.to_thread(self._polling.join)
+            finally:
+                self._end_waiting()
             await asyncio.to_thread(self._end_spread)
 
+    def _end_waiting(self) -> None:
+        """End the sends whose events were not acknowledged: nobody listens any more."""
+        for told in self._waiting:
+            if not told.done():
+                told.set_result(UnavailableError("the producer was closed before the event was acknowledged"))
+
     async def send(self, event: Mapping[str, Any]) -> None:
-        """Return once the event is acknowledged. Raises as `EventProducer.send` does, for this event only."""
+        """Return once the event is acknowledged. Raises as `EventProducer.send` does, for this event only;
+        UsageError outside of the producer's `async with` block."""
+        self._require_open()
         encoded, loop = self._writer.encoded(event), asyncio.get_running_loop()
         async with self._room:
             told: asyncio.Future[CutwaterError | None] = loop.create_future()
@@ -179,15 +203,28 @@ class AsyncEventProducer(_Producing):
                 loop.call_soon_threadsafe(lambda: None if told.done() else told.set_result(failure))
 
             deadline = time.monotonic() + self._wait_s
-            while not self._writer.offer(encoded, acknowledged):
+            while not self._offer(encoded, acknowledged):
                 if time.monotonic() > deadline:
                     raise UnavailableError(
                         f"the producer's queue has been full for {self._wait_s:g} s; check the broker"
                     )
                 await asyncio.sleep(_PAUSE_S)
-            failure = await told
+            self._waiting.add(told)
+            try:
+                failure = await told
+            finally:
+                self._waiting.discard(told)
             if failure is not None:
                 raise failure
+
+    def _offer(self, event: Encoded, acknowledged: Acknowledged) -> bool:
+        # Again here: the block may have ended while this event waited for room.
+        self._require_open()
+        return self._writer.offer(event, acknowledged)
+
+    def _require_open(self) -> None:
+        if not self._is_open:
+            raise UsageError("this producer is not open: send within its 'async with' block")
 
     def _poll(self) -> None:
         while not self._ended.is_set():

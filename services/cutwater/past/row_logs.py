@@ -137,7 +137,8 @@ class RowLogs:
         retention has deleted records before them."""
         topic = topics.output(self._job.name)
         partition = self._row.partition(self._job, partitions)
-        decoder, batches = OutputDecoder(self._job), list[OutputBatch]()
+        # With the cluster: the rows of generations with another job file are shown as this one says.
+        decoder, batches = OutputDecoder(self._job, self._cluster), list[OutputBatch]()
         key, row = self._row.window.key.encode(), None
         low, read = self._partition(topic, partition)
         for batch in read:

@@ -14,6 +14,7 @@ from cutwater.adapters.avro.codec import HEADER_BYTES, protocol_codec
 from cutwater.adapters.events.value_headers import OutputHeaders, output_headers
 from cutwater.core.errors import UsageError
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, JSON, is_confluent
+from cutwater.core.events.key_columns import no_value, values_plain
 from cutwater.core.job.job import KINDS, TOMBSTONE, WINDOW_KEY_SCHEMA, Job
 from cutwater.core.output.position import End
 from cutwater.core.util.varints import zigzag
@@ -72,20 +73,27 @@ class AvroEncoder:
         except IndexError:  # a key has 64 bytes or more
             return _records(self, keys, values)
 
-    def tombstones(self, keys: list[bytes]) -> list[dict[str, bytes]]:
-        """Return tombstones for changelog keys: rows in which no measure has a value."""
+    def tombstones(self, keys: list[bytes], of: Job | None = None) -> list[dict[str, bytes]]:
+        """Return tombstones for changelog keys: rows in which no measure has a value. `of`: the job whose keys
+        they are, if its key is another one."""
         head, nothing, columns = self._prefix, self._nothing, self._key_columns
         return [
-            {"key": group_key(key), "value": head + columns(key) + key[HEADER_BYTES:] + nothing} for key in keys
+            {"key": group_key(key), "value": head + columns(key, of) + key[HEADER_BYTES:] + nothing}
+            for key in keys
         ]
 
-    def _key_columns(self, key: bytes) -> bytes:
+    def _key_columns(self, key: bytes, of: Job | None = None) -> bytes:
         if not self._job.key_columns:
             return b""
         body = io.BytesIO()
-        values = self._job.key_values(group_key(key).decode())
+        text = group_key(key).decode()
+        values = self._known(self._job.key_values_in(text, of)) if of else self._job.key_values(text)
         fastavro.schemaless_writer(body, self._column_schema, values)
         return body.getvalue()
+
+    def _known(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        columns = {one.name: one for one in self._job.key_columns or ()}
+        return {name: no_value(columns[name]) if value is None else value for name, value in values.items()}
 
     def _present(self, value: bytes) -> bytes:
         body = io.BytesIO()
@@ -124,12 +132,14 @@ class JsonEncoder:
     def records(self, keys: list[bytes], values: list[bytes]) -> list[dict[str, bytes]]:
         return _records(self, keys, values)
 
-    def tombstones(self, keys: list[bytes]) -> list[dict[str, bytes]]:
-        return [{"key": group_key(key), "value": self._row(key, self._nothing)} for key in keys]
+    def tombstones(self, keys: list[bytes], of: Job | None = None) -> list[dict[str, bytes]]:
+        """See `AvroEncoder.tombstones`."""
+        return [{"key": group_key(key), "value": self._row(key, self._nothing, of)} for key in keys]
 
-    def _row(self, key: bytes, measures: Mapping[str, Any]) -> bytes:
-        window = self._keys.window(key)
-        return _json(row_fields({**self._head, **self._job.key_values_plain(window.key)}, window, measures))
+    def _row(self, key: bytes, measures: Mapping[str, Any], of: Job | None = None) -> bytes:
+        window, job = self._keys.window(key), self._job
+        columns = job.key_values_in(window.key, of) if of else job.key_values(window.key)
+        return _json(row_fields({**self._head, **values_plain(columns)}, window, measures))
 
     def end(self, _encoded: bytes, end: End) -> bytes:
         return _json(end_fields(end))
@@ -148,7 +158,7 @@ def records(encoder: Encoder, sequence: int, kind: str, piece: Piece) -> list[di
     """Return the output records of a piece of this milestone. `kind`: used if the piece has none."""
     encoder.begin(sequence, piece.kind or kind)
     if piece.kind == TOMBSTONE:
-        return encoder.tombstones(piece.keys)
+        return encoder.tombstones(piece.keys, piece.keyed_by)
     return encoder.records(piece.keys, piece.values)
 
 

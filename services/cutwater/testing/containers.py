@@ -31,6 +31,7 @@ _API = 8321
 _FOLDER = "/data"
 """The volume of Cutwater's images, the only folder that every user of a container can write."""
 _LINES = 20
+_BESIDE = ("*.avsc", "*.proto", "*.desc", "*.py", "*.csv")
 
 
 @contextmanager
@@ -40,8 +41,8 @@ def containers(
     """Run Kafka, driver, commit-signal, publisher and rehydrator of a job until the end of the block.
 
     `tag`: the tag of the images `cutwater-kafka`, `cutwater-spark` and `cutwater-service`. `settings`: environment
-    variables (docs/SETTINGS.md) for every process. Spark runs in the driver's container. A schema must be beside
-    the job file, or be one of Cutwater's own.
+    variables (docs/SETTINGS.md) for every process. Spark runs in the driver's container. A schema, a function's
+    module and its tables must be beside the job file; the schema may also be one of Cutwater's own.
     Raises MachineError without testcontainers, a container engine or the images; UsageError for a wrong job file
     or setting; UnavailableError, with the end of its log, for a container that does not start or has ended before
     the end of the block.
@@ -60,7 +61,7 @@ def containers(
         cluster = started.kafka()
         create_embedded(cluster, job, own.generation)
         started.settings |= env
-        started.files = [(one, f"{_FOLDER}/{one.name}") for one in [job_file, *job_file.parent.glob("*.avsc")]]
+        started.files = [(one, f"{_FOLDER}/{one.name}") for one in _files_of(job_file)]
         inside = f"{_FOLDER}/{job_file.name}"
         if not job.attached:
             started.start("driver", "cutwater-spark", ["cutwater_spark.driver", inside])
@@ -78,6 +79,11 @@ def containers(
             )
         yield Deployment(job, cluster, url, started.logs, own.api_headers, started.require_all)
         started.require_all()
+
+
+def _files_of(job_file: Path) -> list[Path]:
+    """Return the job file, and what it may name beside it: schemas, a function's module, its tables."""
+    return [job_file, *sorted(one for form in _BESIDE for one in job_file.parent.glob(form) if one.is_file())]
 
 
 class _Containers:

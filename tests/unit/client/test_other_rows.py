@@ -13,6 +13,7 @@ from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.sketches import HllSketches
 from cutwater.client.decoding import AvroDecoder, JsonDecoder, OtherRows
 from cutwater.core.errors import UsageError
+from cutwater.core.job.derived_values import derived_measure
 from cutwater.core.job.job import TOMBSTONE, UPDATE, WINDOW_KEY_SCHEMA, Job, Output
 from cutwater.core.job.measure_kinds import build
 from cutwater.core.job.measures import FieldType
@@ -94,6 +95,25 @@ def test_the_jobs_are_asked_for_only_when_a_row_is_another_ones(before: Job) -> 
     decoder.change(other)
     decoder.change(other)
     assert asked == [1]
+
+
+def test_rows_before_a_derived_value_was_added_ask_once(before: Job) -> None:
+    """JSON may have other derived values without a new generation. Each such row read the candidates topic."""
+    asked: list[int] = []
+
+    def known() -> list[Job]:
+        asked.append(1)
+        return []
+
+    old = replace(before, output=Output(format="json"))
+    derived = derived_measure("each", "takings / sales", {one.name: one for one in old.measures})
+    new = replace(old, measures=(*old.measures, derived))
+    decoder = JsonDecoder(new, OtherRows(new, known))
+    found = [decoder.change(record(old, PARTIALS)).values for _ in range(3)]
+    assert asked == [1]
+    shown = JsonDecoder(old).change(record(old, PARTIALS)).values
+    assert found == [{**shown, "each": None}] * 3
+    assert decoder.change(record(new, PARTIALS)).values["each"] is not None
 
 
 def renamed(job: Job, name: str, before: str) -> Job:

@@ -25,8 +25,9 @@ from cutwater.core.job.drafts.nested_fields import element_of, nested_fields
 from cutwater.core.job.drafts.nested_schema import infer_nested
 from cutwater.core.job.field_paths import PathTarget, column_type, find_target, parse_path, type_of, value_at
 from cutwater.core.job.job import Job
-from cutwater.operations.event_draft import Choice, EventDraft, draft_event
+from cutwater.operations.event_draft import Choice, EventDraft, draft_event, list_rejected
 from cutwater.operations.format_detection import DetectedFormat
+from cutwater.operations.topic_sample import Sample
 
 START = 1_700_000_000_000
 NESTED = [
@@ -280,6 +281,27 @@ def test_the_least_long_is_a_long() -> None:
     assert {"name": "n", "type": ["null", "long"], "default": None} in schema["fields"]
     left_out = drafted(at_start(id="a", n=-(2**63) - 1)).left_out
     assert left_out == (("n", "it exceeds 64 bits"),)
+
+
+@pytest.mark.parametrize("never", ["9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z"])
+def test_a_time_that_stands_for_none_rejects_no_event(never: str, tmp_path: Path) -> None:
+    """As the end of what is still valid. The driver rejects an event with any time of such a year."""
+    events = [
+        {"id": f"u{at % 3}", "at": "2024-03-10T06:30:00Z", "until": never if at % 2 else "2024-04-01T00:00:00Z"}
+        for at in range(20)
+    ]
+    made = drafted(events)
+    samples = [Sample(0, at, START, None, json.dumps(one).encode(), 0) for at, one in enumerate(events)]
+    assert made.proposal.event_time == "at"
+    assert list_rejected(loaded(made, tmp_path), samples) == []
+
+
+def test_an_event_time_that_is_missing_in_some_events_stays_one() -> None:
+    """Those events are rejected, as `init` says."""
+    events = [{"id": "u", "at": "2024-03-10T06:30:00Z" if at else "0001-01-01T00:00:00Z"} for at in range(20)]
+    made = drafted(events)
+    assert made.proposal.event_time == "at"
+    assert made.schema["fields"][1]["type"] == {"type": "long", "logicalType": "timestamp-millis"}
 
 
 @pytest.mark.parametrize("explode", [None, "cart.items", "cart.labels"])

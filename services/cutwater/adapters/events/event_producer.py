@@ -19,6 +19,7 @@ from cutwater.adapters.kafka.connect import Refusals, create_client
 from cutwater.adapters.runtime.kafka_client_log import QUIET
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.job.job import Job
+from cutwater.core.protocol.topics import LISTED_BYTES_MAX
 
 WAIT_S = 60.0
 QUEUE_MAX = 100_000
@@ -53,7 +54,9 @@ def _by_client(_key: bytes | None) -> int | None:
 
 
 def require_own_source(job: Job) -> None:
-    """Raise UsageError if the source is another job's output, which only that job may write."""
+    """Raise UsageError if the source is another job's output, which only that job may write, or is not known."""
+    if job.attached:
+        raise UsageError(f"job {job.name} is attached to a query of your own: produce to the topics that it reads")
     if job.upstream:
         raise UsageError(
             f"the source of job {job.name} is the output of job {job.upstream}, which only that job writes: "
@@ -112,6 +115,8 @@ class EventWriter:
                 "linger.ms": 20,
                 "compression.type": "lz4",
                 "queue.buffering.max.messages": queue_max,
+                # The job file and the topic bound an event; the client's own default is 1 MB.
+                "message.max.bytes": LISTED_BYTES_MAX,
                 "message.timeout.ms": max(1, int(wait_s * 1000)),
             },
         )
@@ -179,7 +184,7 @@ class EventWriter:
         if unknown:
             raise UsageError(
                 f"an event of {self._job.topic} has fields that its schema does not have: "
-                f"{', '.join(sorted(unknown))}"
+                f"{', '.join(sorted(map(str, unknown)))}"
             )
         record = {name: value for name, value in event.items() if name in self._fields}
         value = self._encode(record)

@@ -1,13 +1,15 @@
 """Values of events as programs give them, made plain before Avro or JSON is written.
 
 Avro's writer takes a datetime without a zone as the machine's local time, and a number beyond a float as infinity.
-JSON's writer knows neither UUIDs nor the numbers of numpy, nor the pairs of type and value that Avro's has.
+It compares a decimal's digits with the precision, wherever its point is, and writes a fixed -0 as -2. JSON's
+writer knows neither UUIDs nor the numbers of numpy, nor the pairs of type and value that Avro's has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -15,9 +17,9 @@ from uuid import UUID
 
 from cutwater.core.errors import UsageError
 from cutwater.core.events.avro_types import Schema
-from cutwater.core.events.json_records import FLOAT_END
-from cutwater.core.job.field_paths import bare
-from cutwater.core.job.measures import TIMES
+from cutwater.core.events.json_records import FLOAT_END, unscaled
+from cutwater.core.job.field_paths import bare, type_of
+from cutwater.core.job.measures import TIMES, FieldType
 
 Make = Callable[[Any], Any]
 """Returns the plain form of a value, which is not null; the value itself if it does not fit the type."""
@@ -27,7 +29,7 @@ def event_values(schema: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dic
     """Return a function from an event to the same event with plain values. `schema`: without recursive types.
 
     A datetime without a zone is UTC. The function raises UsageError, which names the field, for a finite number
-    beyond a float. Of a union of several types all values stay as they are.
+    beyond a float, and for a decimal beyond its type. Of a union of several types all values stay as they are.
     """
     found = Schema.of(schema)
     return _record(found, found.type_of(found.root), "")
@@ -58,7 +60,9 @@ def _maker(schema: Schema, node: Any, path: str) -> Make | None:
     type_ = schema.type_of(inner)
     kind = type_["type"]
     made: Make | None = None
-    if kind == "record":
+    if (of := type_of(schema, inner)).name == "decimal":
+        made = partial(_decimal, path, of)
+    elif kind == "record":
         made = _record(schema, type_, path)
     elif kind in ("array", "map"):
         make = _maker(schema, type_["items" if kind == "array" else "values"], f"{path}[]")
@@ -114,6 +118,19 @@ def _text(value: Any) -> Any:
 
 def _bytes(value: Any) -> Any:
     return value.bytes if isinstance(value, UUID) else value
+
+
+def _decimal(path: str, of: FieldType, value: Any) -> Any:
+    """Return a Decimal also for the bytes that Avro has for one."""
+    if isinstance(value, bytes | bytearray):
+        value = unscaled(bytes(value), of.scale)
+    if not isinstance(value, Decimal):
+        return value
+    exponent = value.as_tuple().exponent
+    is_beyond = value.is_finite() and value and value.adjusted() >= of.precision - of.scale
+    if not isinstance(exponent, int) or exponent < -of.scale or is_beyond:
+        raise UsageError(f"{path}: {value!s:.60} does not fit {of}")
+    return value or value.copy_abs()
 
 
 def _floating(path: str, value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,19 +47,31 @@ def load_message(path: Path, message: str) -> dict[str, Any]:
     """Return the event schema of a message of a .proto or descriptor; raises UsageError as `check_schema` does."""
     # Not above: most jobs have no Protobuf, and verbs of a running stack begin with little.
     from cutwater.core.events.protobuf.descriptors import event_schema_of
-    from cutwater.core.events.protobuf.proto_text import PROTO_BYTES_MAX, proto_schema
-
-    def read_proto(file: Path) -> str:
-        return _bytes(file, "a .proto file", PROTO_BYTES_MAX).decode("utf-8-sig", "surrogateescape")
-
-    def imported(name: str) -> str | None:
-        return read_proto(file) if is_file(file := path.parent / name) else None
+    from cutwater.core.events.protobuf.proto_text import proto_schema
 
     if path.suffix == PROTO:
-        made = proto_schema(read_proto(path), message, path.name, imported)
+        made = proto_schema(_proto(path), message, path.name, partial(_beside, path.parent))
     else:
         made = event_schema_of(_bytes(path, "a descriptor file", DESCRIPTOR_BYTES_MAX), message, path.name)
     return check_schema(made, path.name, own=True)
+
+
+def imported_protos(path: Path) -> list[str]:
+    """Return the names of the files beside a .proto that it imports, directly or by others; none of another file.
+    Raises UsageError as `load_message`."""
+    from cutwater.core.events.protobuf.proto_text import imported_files
+
+    return imported_files(_proto(path), path.name, partial(_beside, path.parent)) if path.suffix == PROTO else []
+
+
+def _beside(folder: Path, name: str) -> str | None:
+    return _proto(file) if is_file(file := folder / name) else None
+
+
+def _proto(file: Path) -> str:
+    from cutwater.core.events.protobuf.proto_text import PROTO_BYTES_MAX
+
+    return _bytes(file, "a .proto file", PROTO_BYTES_MAX).decode("utf-8-sig", "surrogateescape")
 
 
 def _bytes(path: Path, what: str, most: int) -> bytes:

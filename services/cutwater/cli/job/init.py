@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from cutwater.adapters.avro.codec import schema_folder
+from cutwater.adapters.job_files.event_schema import imported_protos
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client import partition_count, wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster
@@ -81,7 +83,8 @@ def init(
     # That of a .proto says how it is read.
     suffix = found.schema_file.suffix if message and found.schema_file else ".avsc"
     schema_target = target.with_name(f"{name}_event{suffix}") if _writes_schema(found, target) else None
-    _refuse_to_overwrite([schema_target] if schema_target else [], force)
+    copies = _copies(found, schema_target)
+    _refuse_to_overwrite([*copies.values()] or [one for one in (schema_target,) if one], force)
     draft = Draft(
         job=name,
         topic=from_topic,
@@ -94,7 +97,7 @@ def init(
         proposal=event.proposal,
         message=message or "",
     )
-    _write(draft, event.schema, target, schema_target, found)
+    _write(draft, event.schema, target, schema_target, copies)
     made = load_job(target)  # fail now if 'cutwater up' would refuse the draft
     draft = replace(draft, rejected=list_rejected(made, samples))
     _write_job(draft, target)
@@ -112,6 +115,16 @@ def _writes_schema(found: DetectedFormat, target: Path) -> bool:
     return file is None or file.resolve().parent not in (target.resolve().parent, schema_folder().resolve())
 
 
+def _copies(found: DetectedFormat, schema_target: Path | None) -> dict[Path, Path]:
+    """Return the files to copy beside the job file, with their places: a given schema, and what it imports."""
+    file = found.schema_file
+    if file is None or schema_target is None:
+        return {}
+    imported = {file.parent / name: schema_target.parent / name for name in imported_protos(file)}
+    new = {one: at for one, at in imported.items() if not at.is_file() or at.read_bytes() != one.read_bytes()}
+    return {file: schema_target, **new}
+
+
 def _name_of(found: DetectedFormat) -> str:
     return found.schema_file.name if found.schema_file else ""
 
@@ -123,13 +136,14 @@ def _refuse_to_overwrite(files: list[Path], force: bool) -> None:
 
 
 def _write(
-    draft: Draft, schema: dict[str, Any], target: Path, schema_target: Path | None, found: DetectedFormat
+    draft: Draft, schema: dict[str, Any], target: Path, schema_target: Path | None, copies: Mapping[Path, Path]
 ) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        if schema_target and found.schema_file:
-            shutil.copyfile(found.schema_file, schema_target)
-        elif schema_target:
+        for file, at in copies.items():
+            at.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, at)
+        if schema_target and not copies:
             schema_target.write_text(json.dumps(schema, indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{schema_target} cannot be written: {error.strerror or error}") from None

@@ -79,8 +79,6 @@ def load(
     settings = settings_for(data_dir)
     stack = running_file.require(settings.data_dir, job_name)
     job = load_job(Path(stack.job_file))
-    if job.attached:
-        raise UsageError(f"job {job.name} is attached to a query of your own: produce to the topics that it reads")
     require_own_source(job)
     registry, time = registry_for(job, settings), TimeField(job, time_field, time_unit)
     if from_topic:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,16 +11,14 @@ from typing import Annotated, Any
 import typer
 
 from cutwater.adapters.events.event_producer import EventWriter, require_own_source
+from cutwater.adapters.events.event_values import Make
+from cutwater.adapters.events.line_values import line_number, line_values
 from cutwater.adapters.events.registry import registry_for
-from cutwater.adapters.job_files.event_schema import field_types
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.cli.options import DataDirOption, JobNameOption, JsonOption, settings_for
 from cutwater.cli.report import err, out, print_json, report_errors
 from cutwater.core.errors import UsageError
-from cutwater.core.job.job import Job
-from cutwater.core.job.measures import TIMES
 from cutwater.core.util.text_tables import number_text
-from cutwater.core.util.timestamps import parsed
 from cutwater.local import running_file
 
 
@@ -34,20 +31,19 @@ def produce(
 ) -> None:
     """Produce events to the running job, checked against its schema.
 
-    Times are ISO 8601 or milliseconds. The first event that does not fit stops the command, which prints its line
-    number. The events before it have been produced.
+    Times are ISO 8601 or numbers in the unit of the schema, decimals numbers or texts, bytes base64. The first
+    event that does not fit stops the command, which prints its line number. The events before it have been
+    produced.
 
     Examples:  cutwater produce events.jsonl  ·  cat events.jsonl | cutwater produce -
     """
     settings = settings_for(data_dir)
     stack = running_file.require(settings.data_dir, job_name)
     job = load_job(Path(stack.job_file))
-    if job.attached:
-        raise UsageError(f"job {job.name} is attached to a query of your own: produce to the topics that it reads")
     require_own_source(job)
     writer = EventWriter(stack.cluster, job, registry_for(job, settings))
     with err.task("produced", "events", quiet=as_json, transient=False) as progress:
-        lines = EventLines(file, time_fields(job))
+        lines = EventLines(file, line_values(job.event_schema))
         try:
             count = writer.write_all(lines, progress)
         except UsageError as error:
@@ -58,18 +54,13 @@ def produce(
         out.print(f"{number_text(count)} events delivered to {job.topic}")
 
 
-def time_fields(job: Job) -> set[str]:
-    """Return the fields of an event that are times, which may be given as texts."""
-    of = field_types(job.event_schema)
-    return {name for name, one in of.items() if one.name.removeprefix("local-") in TIMES}
-
-
 class EventLines:
     """The events of a file of JSON lines. `number`: the last line read. Raises UsageError for another line."""
 
-    def __init__(self, file: Path, times: set[str]) -> None:
+    def __init__(self, file: Path, make: Make) -> None:
+        """`make`: as of `line_values`."""
         self._file = file
-        self._times = times
+        self._make = make
         self.number = 0
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -84,22 +75,13 @@ class EventLines:
 
     def _event(self, line: str) -> dict[str, Any]:
         try:
-            event = json.loads(line, parse_float=_number)
+            event = json.loads(line, parse_float=line_number)
             if not isinstance(event, dict):
                 raise ValueError("not a JSON object")
-            return {name: _time(value) if name in self._times else value for name, value in event.items()}
+            made: dict[str, Any] = self._make(event)
+            return made
         except (ValueError, RecursionError) as error:
             raise UsageError(f"{error}") from None
-
-
-def _number(text: str) -> float:
-    if math.isinf(number := float(text)):
-        raise ValueError(f"the number {text[:40]} is beyond a double")
-    return number
-
-
-def _time(value: Any) -> Any:
-    return parsed(value) if isinstance(value, str) else value
 
 
 def register(app: typer.Typer) -> None:

@@ -44,7 +44,8 @@ def tail(
 
     A milestone is complete when every partition holds its end. To continue later, give the last token to --after.
 
-    Exit 2: no stack runs, or the token is not kept. 4: no broker answers. 7: records of the output are missing.
+    Exit 2: no stack runs, or the token is not kept. 4: no broker answers. 6: with --changelog, another generation
+    was promoted; start again without --after. 7: records of the output are missing.
 
     Examples:  cutwater tail --limit 3  ·  cutwater tail --after g1-local-00000000:42 --json
     ·  cutwater tail job.yaml --bootstrap-servers kafka-1:9092 --changelog

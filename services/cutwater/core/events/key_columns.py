@@ -126,6 +126,28 @@ def key_values(text: str, columns: Sequence[KeyColumn]) -> dict[str, Any]:
     return {column.name: _value(column, one) for column, one in zip(columns, texts, strict=True)}
 
 
+def shown_values(fields: Mapping[str, Any], columns: Sequence[KeyColumn]) -> dict[str, Any] | None:
+    """Return the columns' values of a row of the output, which has each as a field of its own, as `key_values`
+    does; None if it lacks one. Raises ValueError for a text that is no date."""
+    if not all(one.name in fields for one in columns):
+        return None
+    return {one.name: _shown(one, fields[one.name]) for one in columns}
+
+
+def no_value(column: KeyColumn) -> Any:
+    """Return what stands in Avro for a column without a value: null, or where its type has none, nothing or 0."""
+    if column.nullable:
+        return None
+    known = {TEXT: "", NUMBER: 0, BOOLEAN: False, DATE: date(1970, 1, 1), UUID: str(uuid.UUID(int=0))}
+    return known.get(column.kind, Decimal(0))
+
+
+def _shown(column: KeyColumn, value: Any) -> Any:
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    return _value(column, value) if isinstance(value, str) else value
+
+
 def values_plain(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns' values for JSON: dates and decimals as their texts."""
     return {

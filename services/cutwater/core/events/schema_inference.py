@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cutwater.core.events.json_records import iso_micros, tokens
-from cutwater.core.events.rejection import Flaw
+from cutwater.core.events.rejection import YEARS, Flaw
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _TIME_WORDS = re.compile(r"(^|_)(at|ts|time|timestamp|date|datetime|when|created|updated|occurred)($|_)")
@@ -37,16 +37,20 @@ class Inferred:
     always: frozenset[str]
     """Fields that are present and not null in every sample."""
     left_out: Sequence[tuple[str, str]]
+    placeholders: frozenset[str] = frozenset()
+    """Times of which some stand for none, such as 9999-12-31T23:59:59Z: no event may have them."""
 
     def schema(
         self, name: str, required: Iterable[str] = (), nested: Sequence[Mapping[str, Any]] = ()
     ) -> dict[str, Any]:
-        """Return the record schema. `required`: fields that are not nullable if every sample has them.
+        """Return the record schema. `required`: fields that are not nullable if every sample has them. Other
+        fields with placeholders are texts, as each of these would reject its event.
 
         `nested`: further fields, of what holds others.
         """
         firm = frozenset(required) & self.always
-        flat = [avro_field(one, avro_kind(kind), one in firm) for one, kind in self.kinds.items()]
+        kinds = {**self.kinds, **dict.fromkeys(self.placeholders.difference(required), "string")}
+        flat = [avro_field(one, avro_kind(kind), one in firm) for one, kind in kinds.items()]
         return {
             "type": "record",
             "name": name,
@@ -59,6 +63,7 @@ def infer(events: Sequence[Mapping[str, Any]], times: Iterable[str] = ()) -> Inf
     """Infer the types of the fields of `events`. `times`: fields that the user declares as times."""
     told = frozenset(times)
     kinds: dict[str, str] = {}
+    placeholders: set[str] = set()
     left_out: list[tuple[str, str]] = []
     names = list(dict.fromkeys(name for event in events for name in event))
     first = {name.lower(): name for name in reversed(names)}
@@ -69,11 +74,13 @@ def infer(events: Sequence[Mapping[str, Any]], times: Iterable[str] = ()) -> Inf
             why = f"it differs from '{first[name.lower()]}' in case alone, which Spark does not distinguish"
         if kind and not why:
             kinds[name] = kind
+            if any(map(_is_placeholder, values)) and kind.startswith("timestamp"):
+                placeholders.add(name)
         else:
             left_out.append((name, why))
     left_out += [(name, f"beyond the first {FIELDS_MAX} fields") for name in names[FIELDS_MAX:]]
     always = frozenset(name for name in kinds if all(event.get(name) is not None for event in events))
-    return Inferred(kinds, always, left_out)
+    return Inferred(kinds, always, left_out, frozenset(placeholders))
 
 
 def avro_kind(kind: str) -> Any:
@@ -154,6 +161,11 @@ def _text(values: Sequence[str]) -> str:
     if any(iso_micros(one) is None for one in values):
         return "string"
     return "timestamp-micros" if any(_FINE.search(one) for one in values) else "timestamp-millis"
+
+
+def _is_placeholder(value: Any) -> bool:
+    micros = iso_micros(value) if isinstance(value, str) else None
+    return micros is not None and not YEARS[0] <= micros <= YEARS[1]
 
 
 def sounds_like_time(name: str) -> bool:

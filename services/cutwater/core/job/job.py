@@ -198,6 +198,13 @@ class Job:
         """Return the columns of a key that is a list; none of another. Raises UsageError for no key of the job."""
         return key_values(key, self.key_columns) if self.key_columns else {}
 
+    def key_values_in(self, key: str, of: Job) -> dict[str, Any]:
+        """Return this job's columns of a key of another job's rows; None for one that it lacks. Raises UsageError
+        for no key of that job."""
+        text = key if of.key_columns is not None else key_text([key])
+        known = key_values(text, of.key_parts)
+        return {one.name: known.get(one.name) for one in self.key_columns or ()}
+
     def key_values_plain(self, key: str) -> dict[str, Any]:
         """Return the same for JSON."""
         return values_plain(self.key_values(key))
@@ -280,7 +287,7 @@ class Job:
         if self.transform:
             shape["transform"] = self.transform.meaning
         return {
-            "key": self._key_meaning,
+            "key": self.key_meaning,
             "event_time": self.time_field,
             "window_size_ms": self.window.size_ms,
             "window_slide_ms": self.window.slide_ms,
@@ -292,7 +299,8 @@ class Job:
         }
 
     @property
-    def _key_meaning(self) -> Any:
+    def key_meaning(self) -> Any:
+        """What a key means, as JSON can hold it: equal if keys of two jobs are."""
         if self.key_columns is None:
             return self.key_field if self.key_kind == TEXT else [self.key_field, self.key_kind]
         return [[one.name, one.kind, *(["null"] if one.nullable else [])] for one in self.key_columns]

@@ -2,8 +2,8 @@
 
 Numbers, measures and arithmetic are those of derived values (`core.job.derived_values`). They are compared by
 `= != <> < <= > >=` and joined by `and or not`. A measure of texts, times or booleans is compared with one text,
-such as 'JFK' or '2026-01-31T00:00:00Z', as the row shows it. Null compared with anything is neither true nor
-false, and a row that is not there has no measure.
+such as 'JFK', 'O''Hare' or '2026-01-31T00:00:00Z', as the row shows it. Null compared with anything is neither
+true nor false, and a row that is not there has no measure.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
-_TOKENS = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[A-Za-z_]\w*|<>|[<>!=]=|=|.", re.DOTALL)
+_TEXT = r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\""
+_TOKENS = re.compile(rf"{_TEXT}|[A-Za-z_]\w*|<>|[<>!=]=|=|.", re.DOTALL)
+_PAIR = re.compile(r"\\.|''|\"\"", re.DOTALL)
+"""An escape, or a quote within a text."""
 _WORDS = {"and": "and", "or": "or", "not": "not", "is": "is", "null": "None", "true": "True", "false": "False"}
 _SIGNS = {"=": "==", "<>": "!="}
 _ALLOWED = (
@@ -69,6 +72,11 @@ def _translated(token: str, measures: Mapping[str, Measure]) -> str:
     """Return SQL's words and signs as Python's. A measure may have the name of a word."""
     if token in measures:
         return token
+    if len(token) > 1 and token[0] in "'\"":
+        # Python would join two texts where SQL means one quote.
+        quote = token[0]
+        inside = _PAIR.sub(lambda found: f"\\{quote}" if found[0] == 2 * quote else found[0], token[1:-1])
+        return f"{quote}{inside}{quote}"
     return _WORDS.get(token.lower(), _SIGNS.get(token, token))
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from itertools import islice
 
 from cutwater.adapters.avro.codec import HEADER_BYTES, Codec
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, is_confluent
 from cutwater.core.generations.job_change import compare_jobs
 from cutwater.core.generations.seed_change import same_row
-from cutwater.core.job.job import Job
+from cutwater.core.job.job import TOMBSTONE, Job
 from cutwater.core.output.handover import RowKinds
 from cutwater.core.output.position import Published
 from cutwater.core.output.state_diff import Same, diff_states
@@ -48,7 +49,10 @@ class DifferenceSource:
         self._same = None if repeat else same_row_of(old[0].job if old else job, job)
 
     def pieces(self, plan: Step | Jump, position: Published, whole: Milestone | None) -> Generator[Piece]:
-        yield from pieces(islice(self._rows(), self._begun, None))
+        before = self._old[0].job if self._old else self._job
+        gone_by = None if before.key_meaning == self._job.key_meaning else before
+        for piece in pieces(islice(self._rows(), self._begun, None)):
+            yield replace(piece, keyed_by=gone_by) if piece.kind == TOMBSTONE else piece
 
     def close(self) -> None:
         """Do nothing: the caller closes the stores."""

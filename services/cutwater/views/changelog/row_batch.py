@@ -8,6 +8,8 @@ from functools import cached_property
 from itertools import groupby, islice
 from operator import attrgetter
 
+from cutwater.core.job.job import Job
+
 PIECE_ROWS = 1_000
 _COLUMNS = attrgetter("keys"), attrgetter("values"), attrgetter("offsets")
 
@@ -24,6 +26,8 @@ class Piece:
     """Of each row in the changelog; -1 for rows that were not read from it."""
     kind: str = ""
     """The rows' kind on the output; empty if the publisher writes only one kind."""
+    keyed_by: Job | None = None
+    """The job whose keys the rows have, if its key is another one than the publisher's; else None."""
 
     def __len__(self) -> int:
         return len(self.keys)

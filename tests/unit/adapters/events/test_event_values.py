@@ -6,6 +6,7 @@ import io
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -33,6 +34,8 @@ FIELDS: dict[str, Any] = {
     "n": "long",
     "x": "double",
     "f": "float",
+    "price": {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2},
+    "paid": {"type": "fixed", "name": "Paid", "size": 4, "logicalType": "decimal", "precision": 5, "scale": 2},
     "ids": {"type": "array", "items": {"type": "string", "logicalType": "uuid"}},
     "times": {"type": "map", "values": ["null", AT]},
     "inner": {"type": "record", "name": "Inner", "fields": [{"name": "m", "type": "int"}]},
@@ -73,6 +76,8 @@ def written(tmp_path: Path) -> Written:
         assert isinstance(other, dict), other
         # The reader of JSON has times in microseconds.
         found["at"] *= 1_000
+        for name in ("price", "paid"):
+            found[name] = found[name] and Decimal(int.from_bytes(found[name], "big", signed=True)).scaleb(-2)
         found["times"] = found["times"] and {name: one and one * 1_000 for name, one in found["times"].items()}
         return [{name: one[name] for name in event if name != "key"} for one in (found, other)]
 
@@ -100,6 +105,15 @@ def without_logical_types(node: Any) -> Any:
         ({"n": ("long", 5)}, {"n": 5}),
         ({"inner": {"m": np.int32(7)}}, {"inner": {"m": 7}}),
         ({"f": float("inf")}, {"f": float("inf")}),
+        (
+            {"price": Decimal("999.99"), "paid": Decimal("-999.9")},
+            {"price": Decimal("999.99"), "paid": Decimal("-999.90")},
+        ),
+        ({"price": Decimal("-0.00"), "paid": Decimal("-0.00")}, {"price": Decimal(0), "paid": Decimal(0)}),
+        (
+            {"price": b"\x00\x96", "paid": bytearray(b"\xff\xff\xff\x6a")},
+            {"price": Decimal("1.50"), "paid": Decimal("-1.50")},
+        ),
     ],
 )
 def test_a_value_is_the_same_in_each_format(
@@ -110,7 +124,13 @@ def test_a_value_is_the_same_in_each_format(
         assert {name: found[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize("given", [{"f": 1e39}, {"n": np.float64(1.5)}, {"n": True}, {"at": "noon"}, {"inner": 5}])
+BEYOND: list[dict[str, Any]] = [
+    *({"f": 1e39}, {"n": np.float64(1.5)}, {"n": True}, {"at": "noon"}, {"inner": 5}),
+    *({"price": Decimal(1000)}, {"price": Decimal("0.001")}, {"paid": Decimal("-1E+3")}, {"paid": Decimal("NaN")}),
+]
+
+
+@pytest.mark.parametrize("given", BEYOND, ids=str)
 def test_a_value_beyond_its_type_is_refused(written: Written, given: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=next(iter(given))):
         written(given)

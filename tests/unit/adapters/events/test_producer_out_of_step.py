@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
-from cutwater.adapters.events.event_producer import EventWriter
+from cutwater.adapters.events.event_producer import Encoded, EventWriter
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.client import AsyncEventProducer
 from cutwater.core.errors import UnavailableError
@@ -77,3 +77,11 @@ def test_async_sends_end_each_with_its_own_failure(brokers: MockBroker, job: Job
 
     failed = asyncio.run(asyncio.wait_for(run(), 60))
     assert {type(one) for one in failed} == {UnavailableError}
+
+
+def test_an_event_may_be_as_large_as_job_and_topic_allow(brokers: MockBroker, job: Job) -> None:
+    """The client's own bound of 1 MB was called the topic's."""
+    writer = EventWriter(brokers.cluster, job, wait_s=20)
+    writer.send_encoded(Encoded(b"k", bytes(2_000_000)))
+    writer.flush()
+    assert writer.acknowledged == 1

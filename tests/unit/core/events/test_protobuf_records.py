@@ -153,6 +153,7 @@ def test_produce_takes_times_and_keys_as_json_has_them() -> None:
         ({"counts": []}, r"counts: \[\] is no map"),
         ({"named": {"x": {}}}, "named is missing, null or no sint32"),
         ({"int32": "5"}, "int32: '5' is no int32"),
+        ({"int32": Decimal("Infinity")}, r"int32: Decimal\('Infinity'\) is no int32"),
     ],
 )
 def test_produce_refuses_what_does_not_fit(event: dict[str, Any], said: str) -> None:

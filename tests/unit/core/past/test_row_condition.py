@@ -49,6 +49,24 @@ def test_conditions_are_as_in_sql(text: str, expected: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("label = 'O''Hare'", "O'Hare"),
+        ("label = ''''", "'"),
+        ("label = ''", ""),
+        ('label = "a""b"', 'a"b'),
+        ("label = \"O''Hare\"", "O''Hare"),
+        (r"label = 'it\'s'", "it's"),
+        (r"label = 'a\\'", "a\\"),
+    ],
+)
+def test_a_quote_in_a_text_is_written_twice(text: str, label: str) -> None:
+    """Python joins two texts that follow each other: O''Hare was compared as OHare."""
+    assert holds(text, label=label) is True
+    assert holds(text, label=f"{label}x") is False
+
+
+@pytest.mark.parametrize(
     "text", ["n > 1", "n <= 1", "not n > 1", "n = n", "n != n", "label = 'JFK'", "not label = 'x'"]
 )
 def test_null_is_neither_true_nor_false(text: str) -> None:

@@ -116,7 +116,7 @@ def _number(value: Any, field: ProtoField) -> bytes | None:
         value = {symbol: number for number, symbol in field.symbols}.get(value) if isinstance(value, str) else None
     elif (kind == "bool") != isinstance(value, bool):
         return None
-    if isinstance(value, Decimal) and value == value.to_integral_value():
+    if isinstance(value, Decimal) and value.is_finite() and value == value.to_integral_value():
         value = int(value)
     if kind in ("float", "double"):
         return _floating(value, kind)

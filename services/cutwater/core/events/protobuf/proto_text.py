@@ -42,6 +42,12 @@ def proto_schema(text: str, message: str, name: str, read: ReadProto) -> dict[st
     return message_schema(types, message, name)
 
 
+def imported_files(text: str, name: str, read: ReadProto) -> list[str]:
+    """Return the names of all files that a .proto imports, directly or by others, and that `read` has. Raises
+    UsageError as `proto_schema`."""
+    return [one for one in _read_all(text, name, read) if one != name and read(one) is not None]
+
+
 def leaves_folder(name: str) -> bool:
     """Return whether the name in an import is no path below the folder of the .proto files."""
     return not name.isprintable() or "\\" in name or not {"", ".", ".."}.isdisjoint(name.split("/"))
