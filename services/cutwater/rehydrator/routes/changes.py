@@ -16,6 +16,7 @@ from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.query.change_buffer import Behind
+from cutwater.rehydrator.http_api import parsing
 from cutwater.rehydrator.http_api.context import RouteContext
 from cutwater.rehydrator.http_api.generation_app import GenerationApp, move_request
 from cutwater.rehydrator.http_api.parameters import Prefix
@@ -74,6 +75,7 @@ class ChangeRoutes:
         if view.milestone is None:
             raise UnavailableError(view.missing_reason)
         if key is not None:
+            key = parsing.stored_key(key, view.job)
             self._context.require(key)
             if peer := peers.owner_elsewhere(key):
                 raise HTTPException(421, f"{peer} holds this key: follow it there")
