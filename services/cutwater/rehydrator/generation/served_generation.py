@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from typing import Any
 
 from cutwater.adapters.config.held_part import holding_of
@@ -103,7 +104,7 @@ class ServedGeneration:
             view,
             now_ms,
             SnapshottingObserver(starting, taking, kept.pace) if kept and taking else starting,
-            wait_s=settings.wait_ms / 1000,
+            wait_s=settings.wait_ms / 1000 if first else inf,  # beside it another view is shown, which goes on
             partitions=partitions,
             bulk=self._bulk(selects=selection is not None),
             prepare=kept.prepare(starting) if kept and kept.restores and not anew else None,

@@ -158,14 +158,13 @@ class Follower:
         while not self._stop.is_set():
             try:
                 wait_for_broker(self._cluster, PROBE_S)
+                partition_count(self._cluster, self._stream.topic)
+                return
             except UnavailableError as error:
                 if time.monotonic() > deadline:
                     raise UnavailableError(f"{error} (tried for {self._wait_s:g} s)") from None
                 self._set_state(State.WAITING, str(error))
                 self._stop.wait(PROBE_S)
-            else:
-                partition_count(self._cluster, self._stream.topic)
-                return
 
     def _session(self) -> None:
         """Follow until stopped or until something is unavailable; then return after a pause."""
