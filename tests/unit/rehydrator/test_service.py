@@ -44,7 +44,7 @@ def rehydrator(tmp_path: Path, data_dir: Path) -> Iterator[Rehydrator]:
 
 
 def promote(service: Rehydrator) -> ServedGeneration:
-    """The view is at a milestone, and its follower has read the first one of the next generation, by another job file."""
+    """Its view is at a milestone, and its follower has read the first one of a generation by another job file."""
     shown = service._shown
     first = entry(shown.view.job, 1)
     shown.store.commit(first, {})
