@@ -184,6 +184,7 @@ class Follower:
         )
         try:
             feed = self._stream.open(self._cluster, self._backlog.known)
+            self._backlog.reopened(feed.start)
             partition_count(self._cluster, self._changelog)  # a missing topic ends the process
             while self._goes_on:
                 self._advance(feed, applier)
