@@ -63,7 +63,7 @@ class ServedGeneration:
         self._job, self._settings, self._metrics, self._log = job, settings, metrics, log
         registry = metrics.registry if first else None
         self.start = account("rehydrator", job.name, self.generation, settings.cluster, log, registry)
-        holding, replica = holding_of(settings, job.shards)
+        holding, replica = holding_of(settings, job)
         partitions, selection = holding.partitions, holding.selection
         regions = self._regions()
         self.folder = folder_of(settings.views_dir, job.name, self.generation)
