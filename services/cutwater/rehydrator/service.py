@@ -114,7 +114,7 @@ class Rehydrator:
         """Serve until stopped. Raises the error that ended a follower or the API."""
         api = threading.Thread(target=self._guarded, args=(self._serve, True), name="api", daemon=True)
         api.start()
-        self._at_work.start_threads(self._guarded)
+        self._at_work.start_threads(self._guarded, alone=self._coming is None)
         threading.Thread(target=self._guarded, args=(self._lookout.run,), name="lookout", daemon=True).start()
         # A replica's candidates are on no topic here, and max_bytes is enforced milestone by milestone.
         if self._settings.preload and not self._settings.replica_of and not self._job.max_bytes:
@@ -229,7 +229,7 @@ class Rehydrator:
             self._refused = generation
             self._shown.view.status = Status(State.STOPPED, f"generation {generation} is promoted: {refusal}")
             return
-        coming.start_threads(self._guarded)
+        coming.start_threads(self._guarded, alone=False)
 
     def _switch(self, coming: ServedGeneration) -> None:
         reach("generation-built")

@@ -104,7 +104,7 @@ class ServedGeneration:
             view,
             now_ms,
             SnapshottingObserver(starting, taking, kept.pace) if kept and taking else starting,
-            wait_s=settings.wait_ms / 1000 if first else inf,  # beside it another view is shown, which goes on
+            wait_s=settings.wait_ms / 1000,
             partitions=partitions,
             bulk=self._bulk(selects=selection is not None),
             prepare=kept.prepare(starting) if kept and kept.restores and not anew else None,
@@ -131,8 +131,11 @@ class ServedGeneration:
         self.generation_app = GenerationApp(app, peers.agreed.hex())
         self._threads: list[threading.Thread] = []
 
-    def start_threads(self, guarded: Guarded) -> None:
-        """Start the threads: the follower, the census and the snapshots."""
+    def start_threads(self, guarded: Guarded, alone: bool) -> None:
+        """Start the threads: the follower, the census and the snapshots. `alone`: if no view of another generation
+        is shown meanwhile, brokers that do not answer end the process after a while."""
+        if not alone:
+            self.follower.wait_s = inf
         work = {"follower": self.follower.run, "census": self.sized.census.run}
         if self._taking:
             work["snapshots"] = self._taking.run

@@ -88,7 +88,8 @@ class Follower:
         self._view = view
         self._now_ms = now_ms
         self._observer = observer
-        self._wait_s = wait_s
+        self.wait_s = wait_s
+        """How long `run` waits for the brokers when it starts."""
         self._stall_s = stall_s
         self._chunk_rows = chunk_rows
         self._stream = stream or OwnStream(job.name)
@@ -154,7 +155,7 @@ class Follower:
         return self.successor is None and not self._stop.is_set()
 
     def _connect(self) -> None:
-        deadline = time.monotonic() + self._wait_s
+        deadline = time.monotonic() + self.wait_s
         while not self._stop.is_set():
             try:
                 wait_for_broker(self._cluster, PROBE_S)
@@ -162,7 +163,7 @@ class Follower:
                 return
             except UnavailableError as error:
                 if time.monotonic() > deadline:
-                    raise UnavailableError(f"{error} (tried for {self._wait_s:g} s)") from None
+                    raise UnavailableError(f"{error} (tried for {self.wait_s:g} s)") from None
                 self._set_state(State.WAITING, str(error))
                 self._stop.wait(PROBE_S)
 
