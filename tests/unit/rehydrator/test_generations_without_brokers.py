@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,12 +12,15 @@ import structlog
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.topics.generation_jobs import GenerationJobs
+from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations.candidates import Candidates
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
+from cutwater.core.util.topic_absence import TopicAbsence
 from cutwater.rehydrator.generation import first_generation
 from cutwater.rehydrator.generation.first_generation import choose_generation
+from cutwater.views.follow import follower
 from cutwater.views.query.view import State
 from cutwater.views.store.store import Store, folder_of
 from support.views.changelogs import GENERATION, make_job, until
@@ -70,3 +74,25 @@ def test_an_outage_behind_a_promotion_does_not_end_the_service(tmp_path: Path) -
         service._look()
         assert (service._fatal, service._shown) == (None, shown)
         assert (shown.view.status.state, shown.view.ready) == (State.WAITING, True)
+
+
+def test_a_topic_that_a_restarted_broker_does_not_know_yet_does_not_end_the_service(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No broker says that on demand. It is believed at once if nothing is shown: a mistake of a first start."""
+
+    def missing(_cluster: object, topic: str) -> int:
+        raise UsageError(f"topic {topic} does not exist")
+
+    monkeypatch.setattr(follower, "partition_count", missing)
+    with rehydrator(tmp_path, tmp_path / "data") as service:
+        one = service._shown.follower
+        one._absences = TopicAbsence(0.2)
+        with pytest.raises(UsageError):
+            one._require_topic("t")
+        promote(service)
+        with pytest.raises(UnavailableError, match="topic t does not exist"):
+            one._require_topic("t")
+        time.sleep(0.25)
+        with pytest.raises(UsageError):
+            one._require_topic("t")
