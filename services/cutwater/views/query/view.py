@@ -187,19 +187,20 @@ class View:
         self, keys: Iterable[str], from_ms: int | None, to_ms: int | None, limit: int, rows_max: int
     ) -> KeysPage:
         """Do as `read` for several keys at one milestone: at most `limit` rows each, and `rows_max` together."""
-        return self.read_spans(((key, from_ms, to_ms) for key in keys), limit, rows_max)
+        return self.read_spans(((key, from_ms, to_ms) for key in keys), limit, rows_max, PAGE_BYTES)
 
-    def read_spans(self, spans: Iterable[KeySpan], limit: int, rows_max: int) -> KeysPage:
-        """Do as `read_several`, for each key in a span of its own."""
+    def read_spans(self, spans: Iterable[KeySpan], limit: int, rows_max: int, bytes_max: int = _NEVER) -> KeysPage:
+        """Do as `read_several`, for each key in a span of its own, and with another bound in bytes."""
         shown = self._require()
         pages: list[KeyPage] = []
         left: list[str] = []
         for key, from_ms, to_ms in spans:
-            if not rows_max:
+            if not rows_max or bytes_max <= 0:
                 left.append(key)
                 continue
-            pages.append(self._read(shown, key, from_ms, to_ms, min(limit, rows_max)))
+            pages.append(self._read(shown, key, from_ms, to_ms, min(limit, rows_max), bytes_max))
             rows_max -= len(pages[-1].rows)
+            bytes_max -= sum(len(value) for _, value in pages[-1].rows)
         return KeysPage(shown.milestone, pages, left)
 
     def partials(self, rows: Iterable[Stored]) -> Iterator[dict[str, Any]]:

@@ -52,7 +52,12 @@ def test_pages_of_large_rows_are_short_and_whole_together(view: View, monkeypatc
         assert sum(len(value) for _, value in one.rows[:-1]) < BYTES
         found, start = found + one.rows, one.next_from_ms
     assert found == of_b
-    assert view.read_several(SHOPS, None, None, 1_000, 1_000).pages[1].rows == of_b, "bounded by rows alone"
+    several = view.read_several(SHOPS, None, None, 1_000, 1_000)
+    assert [(page.key, page.next_from_ms is not None) for page in several.pages] == [("a", True)]
+    assert several.left == ["b", "c"]
+    assert view.read_spans([("b", None, None)], 1_000, 1_000).pages[0].rows == of_b, (
+        "as a set, which must be whole"
+    )
 
 
 def test_pieces_of_large_rows_are_short_and_whole_together(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
