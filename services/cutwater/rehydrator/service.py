@@ -20,7 +20,7 @@ from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.topics.alerts import write_end_alert
 from cutwater.adapters.topics.generation_jobs import GenerationJobs
-from cutwater.core.errors import MachineError, ProtocolError, UnavailableError, UsageError
+from cutwater.core.errors import DiskFullError, MachineError, ProtocolError, UnavailableError, UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
@@ -114,7 +114,7 @@ class Rehydrator:
         """Serve until stopped. Raises the error that ended a follower or the API."""
         api = threading.Thread(target=self._guarded, args=(self._serve, True), name="api", daemon=True)
         api.start()
-        self._at_work.start_threads(self._guarded)
+        self._at_work.start_threads(self._guarded, alone=self._coming is None)
         threading.Thread(target=self._guarded, args=(self._lookout.run,), name="lookout", daemon=True).start()
         # A replica's candidates are on no topic here, and max_bytes is enforced milestone by milestone.
         if self._settings.preload and not self._settings.replica_of and not self._job.max_bytes:
@@ -196,7 +196,8 @@ class Rehydrator:
         return max(later, key=lambda one: one.generation.number, default=None)
 
     def _begin(self, successor: Milestone) -> None:
-        """Start the next generation's view. Changes nothing while its job file cannot be read: call again."""
+        """Start the next generation's view. Changes nothing while its job file cannot be read, or while the disk
+        has no room for it: call again."""
         reach("generation-ended")
         generation = successor.generation
         try:
@@ -206,21 +207,29 @@ class Rehydrator:
             return
         except UsageError as error:
             job = error
+        settings = self._settings.model_copy(update={"generation": generation})
+        coming: ServedGeneration | None = None
+        refusal: UsageError | None = None
+        try:
+            if isinstance(job, UsageError):
+                raise job
+            coming = self._served(job, settings)
+        except DiskFullError as error:
+            self._shown.view.status = Status(State.FULL, f"generation {generation} is promoted: {error}")
+            return
+        except UsageError as error:  # e.g. more peers than partitions: the view shown stays
+            refusal = error
         self._log.info("another generation is promoted", generation=str(generation), milestone=successor.sequence)
         self._at_work.stop()
         self._told = False
         if self._coming:  # overtaken before it could be shown
             self._past.append((self._coming, time.monotonic()))
-        settings = self._settings.model_copy(update={"generation": generation})
-        try:
-            if isinstance(job, UsageError):
-                raise job
-            self._coming = self._served(job, settings)
-        except UsageError as error:  # e.g. more peers than partitions: the view shown stays
-            self._coming, self._refused = None, generation
-            self._shown.view.status = Status(State.STOPPED, f"generation {generation} is promoted: {error}")
+        self._coming = coming
+        if coming is None:
+            self._refused = generation
+            self._shown.view.status = Status(State.STOPPED, f"generation {generation} is promoted: {refusal}")
             return
-        self._coming.start_threads(self._guarded)
+        coming.start_threads(self._guarded, alone=False)
 
     def _switch(self, coming: ServedGeneration) -> None:
         reach("generation-built")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.hashing import key_hash
 from cutwater.core.errors import UsageError
-from cutwater.core.job.shards import ShardMap
+from cutwater.core.job.job import Job
 from cutwater.core.state.partition_share import Partitions
 from cutwater.core.state.selection import Selection, names_of, since_of
 
@@ -20,19 +20,21 @@ class HeldPart:
     """The selection of rows to keep; None for all."""
 
 
-def holding_of(settings: Settings, shards: ShardMap) -> tuple[HeldPart, bool]:
+def holding_of(settings: Settings, job: Job) -> tuple[HeldPart, bool]:
     """Return what a rehydrator holds, and whether it is a replica. Raises UsageError for invalid settings."""
     asked = (settings.select_partitions, settings.select_keys, settings.select_prefixes, settings.select_since)
     if not (any(asked) or settings.replica or settings.replica_of):
-        return HeldPart(settings.held(shards.partitions)), False
+        return HeldPart(settings.held(job.shards.partitions)), False
     if settings.peers:
         raise UsageError("CUTWATER_PEERS: a replica, or one with a selection, is no peer: unset one of both")
-    return selected_part(shards, *asked), True
+    return selected_part(job, *asked), True
 
 
-def selected_part(shards: ShardMap, partitions: str, keys: str, prefixes: str, since: str) -> HeldPart:
-    """Parse a selection; if it has keys only, just their partitions are read. Raises UsageError."""
-    selection = Selection.of(names_of(keys), names_of(prefixes), since_of(since))
+def selected_part(job: Job, partitions: str, keys: str, prefixes: str, since: str) -> HeldPart:
+    """Parse a selection; if it has keys only, just their partitions are read. Raises UsageError, also for a key
+    that is none of the job: it would look like one without rows."""
+    shards = job.shards
+    selection = Selection.of(map(job.stored_key, names_of(keys)), names_of(prefixes), since_of(since))
     given = _partitions(partitions, shards.partitions) if partitions else None
     if selection is None or not selection.keys or selection.prefixes:
         return HeldPart(given, selection)

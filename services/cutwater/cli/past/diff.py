@@ -95,7 +95,7 @@ def diff(
     others = (load_job(other_job_file),) if other_job_file else ()
 
     def part(job: Job) -> HeldPart:
-        return selected_part(job.shards, "", keys, prefix, since) if keys or prefix or since else HeldPart()
+        return selected_part(job, "", keys, prefix, since) if keys or prefix or since else HeldPart()
 
     asked = request_of(
         place, *points, others, part=part, limit=limit, tolerance=tolerance, records_max=records_max

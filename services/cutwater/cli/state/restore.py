@@ -91,7 +91,7 @@ def restore(
         settings = settings.model_copy(update={"generation": target.token.generation})
     job, settings = working_for(job, settings)
     asked = (partitions or "", keys, prefix, since)
-    holding = selected_part(job.shards, *asked) if any(asked) else holding_of(settings, job.shards)[0]
+    holding = selected_part(job, *asked) if any(asked) else holding_of(settings, job)[0]
     wanted, selection = holding.partitions, holding.selection
     crew = workers or settings.restore_workers or workers_by_default()
     folder = folder_of(settings.data_dir, job.name, settings.generation)

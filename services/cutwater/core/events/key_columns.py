@@ -166,7 +166,16 @@ def column_text(column: KeyColumn, given: str) -> str:
 
 
 def _may_be(column: KeyColumn, found: Any) -> bool:
-    return type(found) is str or (found is None and column.nullable)
+    return _is_text(found) if type(found) is str else found is None and column.nullable
+
+
+def _is_text(found: str) -> bool:
+    """Return whether it can be written: JSON can escape half a surrogate pair, which UTF-8 does not have."""
+    try:
+        found.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _value(column: KeyColumn, text: str | None) -> Any:

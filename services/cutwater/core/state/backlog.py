@@ -111,6 +111,12 @@ class Backlog:
         """The last milestone known."""
         return self._last or self._applied
 
+    def reopened(self, offset: int) -> None:
+        """Record that the stream is read again, from this offset on. Above the last known milestone it was pruned
+        meanwhile, so what follows need not be its successor: a jump leads past what is missing."""
+        if self._last is not None and offset > self._last.offset:
+            self._last, self._gap, self._complete = None, True, False
+
     def add(self, entry: Entry) -> None:
         """Add the next milestone of the stream, or the last one again after a pause.
 

@@ -98,7 +98,7 @@ class CandidatePreloader:
         generation = candidate.claim.generation
         job = GenerationJobs.on(self._settings.cluster, self._job).of_candidate(candidate)
         settings = self._settings.model_copy(update={"generation": generation})
-        holding, _ = holding_of(settings, job.shards)
+        holding, _ = holding_of(settings, job)
         native = settings.native and usable() and holding.selection is None
 
         def bulk(store: Store, topic: str) -> BulkLoader:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from typing import Any
 
 from cutwater.adapters.config.held_part import holding_of
@@ -62,7 +63,7 @@ class ServedGeneration:
         self._job, self._settings, self._metrics, self._log = job, settings, metrics, log
         registry = metrics.registry if first else None
         self.start = account("rehydrator", job.name, self.generation, settings.cluster, log, registry)
-        holding, replica = holding_of(settings, job.shards)
+        holding, replica = holding_of(settings, job)
         partitions, selection = holding.partitions, holding.selection
         regions = self._regions()
         self.folder = folder_of(settings.views_dir, job.name, self.generation)
@@ -130,8 +131,11 @@ class ServedGeneration:
         self.generation_app = GenerationApp(app, peers.agreed.hex())
         self._threads: list[threading.Thread] = []
 
-    def start_threads(self, guarded: Guarded) -> None:
-        """Start the threads: the follower, the census and the snapshots."""
+    def start_threads(self, guarded: Guarded, alone: bool) -> None:
+        """Start the threads: the follower, the census and the snapshots. `alone`: if no view of another generation
+        is shown meanwhile, brokers that do not answer end the process after a while."""
+        if not alone:
+            self.follower.wait_s = inf
         work = {"follower": self.follower.run, "census": self.sized.census.run}
         if self._taking:
             work["snapshots"] = self._taking.run

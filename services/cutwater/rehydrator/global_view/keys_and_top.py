@@ -90,7 +90,7 @@ class GlobalKeysAndTopRoutes:
         that end at or before `complete_above` are left out.
         """
         span_of(asked)
-        every = list(dict.fromkeys(asked.keys))
+        asked = asked.with_keys(lambda key: parsing.stored_key(key, self._view.job))
 
         def take(region: str, answer: Answer, presenter: Presenter) -> LineageRows[Any]:
             told = {
@@ -104,7 +104,7 @@ class GlobalKeysAndTopRoutes:
 
         def make(told: list[RegionAnswer], missing: list[Answer]) -> Answer:
             presenter, found, left, room = Presenter(self._view.job), list[Answer](), list[str](), asked.rows
-            for key in every:
+            for key in asked.keys:
                 if not room or any(key not in _keys(one.part) for one in told):
                     left.append(key)
                     continue
@@ -124,7 +124,7 @@ class GlobalKeysAndTopRoutes:
                 )
             return {**about(told, missing), "keys": found, "next_keys": left}
 
-        body = asked.model_copy(update={"keys": every}).model_dump_json(by_alias=True).encode()
+        body = asked.model_dump_json(by_alias=True).encode()
         question = Question("/v1/stored-keys", query_of(wait_ms=wait_ms), at_least, wait_ms, partial, body)
         return await self._consulting.answer(question, take, make)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Protocol
+from collections.abc import Callable
+from typing import Annotated, Protocol, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -50,3 +51,7 @@ class Keys(BaseModel):
     to: Time = Field(None, description="Window starts before this: ISO 8601 or ms since 1970.")
     limit: int = Field(KEY_ROWS_DEFAULT, ge=1, le=KEY_ROWS_MAX, description="At most this many rows per key.")
     rows: int = Field(ROWS_MAX, ge=1, le=ROWS_MAX, description="At most this many rows in all.")
+
+    def with_keys(self, stored: Callable[[str], str]) -> Self:
+        """Return the same request with its keys as they are stored, each once."""
+        return self.model_copy(update={"keys": list(dict.fromkeys(map(stored, self.keys)))})

@@ -16,6 +16,7 @@ from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.query.change_buffer import Behind
+from cutwater.rehydrator.http_api import parsing
 from cutwater.rehydrator.http_api.context import RouteContext
 from cutwater.rehydrator.http_api.generation_app import GenerationApp, move_request
 from cutwater.rehydrator.http_api.parameters import Prefix
@@ -62,7 +63,8 @@ class ChangeRoutes:
         there. A large milestone has several such events; only the last has `"last": true` and an id, the
         milestone's token. `reset`: events start after the milestone that it names, and earlier changes are not
         kept: read the state (`at_least`), then continue. It comes first without a token, or if the token is too
-        old or of another generation; also after a switch to another generation or a restore of the view. `behind`:
+        old or of another generation; also after a switch to another generation or a restore of the view, and if
+        the commit stream ends before the token, because the job was begun again. `behind`:
         you read more slowly than changes arrive, and the answer ends. Reconnect with the last id as
         `Last-Event-ID` (browsers do) or `after`: every later milestone arrives once and in order, or `reset` does;
         an interrupted milestone is repeated as a whole. A row that the horizon passes has no event. Heartbeats are
@@ -74,6 +76,7 @@ class ChangeRoutes:
         if view.milestone is None:
             raise UnavailableError(view.missing_reason)
         if key is not None:
+            key = parsing.stored_key(key, view.job)
             self._context.require(key)
             if peer := peers.owner_elsewhere(key):
                 raise HTTPException(421, f"{peer} holds this key: follow it there")
@@ -135,6 +138,9 @@ class ChangeRoutes:
                 place = _Place(shown.sequence)
                 yield self._reset(shown)
             elif time.monotonic() - spoken > HEARTBEAT_S:
+                if place.sequence > shown.sequence and self._context.view.current:
+                    place = None  # of a stream that was begun again: this one has nothing to continue it with
+                    continue
                 yield HEARTBEAT
                 spoken = time.monotonic()
             await self._context.wait_for_change(partial(self._due, place))

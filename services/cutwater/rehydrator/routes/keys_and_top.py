@@ -54,10 +54,10 @@ class KeysAndTopRoutes:
         Continue with `next_from` of a key, and with `next_keys`: the keys that did not fit into `rows`. The answer
         is complete or an error: if no holder of a key answers, the status is 503, and the request may be repeated.
         """
-        every = list(dict.fromkeys(asked.keys))
+        asked = asked.with_keys(lambda key: parsing.stored_key(key, self._view.job))
 
         def join(parts: list[Answer]) -> Answer:
-            return {**_join_keys(every, parts), **self._context.holds(names=False)}
+            return {**_join_keys(asked.keys, parts), **self._context.holds(names=False)}
 
         return await self._owners.of_keys(request, asked, "/v1/keys", Wait(at_least, wait_ms), self._keys, join)
 

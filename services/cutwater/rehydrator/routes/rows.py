@@ -78,8 +78,8 @@ class RowRoutes:
     ) -> Response:
         """All rows, or those of some windows and shards, page by page: pass `next` as `after`.
 
-        A page examines at most 100,000 stored rows, so it may be short or empty; the last one has no `next`. Pages
-        may be of different milestones: compare them.
+        A page examines at most 100,000 stored rows, and has 32 MiB of them, so it may be short or empty; the last
+        one has no `next`. Pages may be of different milestones: compare them.
 
         With `key` or `key64`: the windows of that key, as by its path; without `shards` and `after`. If the job's
         key is a list, so are its columns as parameters; leading columns alone choose the rows that have them. A

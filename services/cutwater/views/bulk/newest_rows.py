@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter, itemgetter
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from cutwater.adapters.avro.codec import HEADER_BYTES
 from cutwater.adapters.fetch.record_batches import Chunk, Record, records
@@ -20,6 +20,7 @@ from cutwater.core.protocol.changelog_rows import WRITER_HEADER, fold
 from cutwater.core.state.bulk_load import Task
 from cutwater.views.changelog.key_codec import Windows, all_plain, is_plain
 from cutwater.views.changelog.record_reader import KeyReader
+from cutwater.views.store.key_layout import Window
 
 # C loops when mapped over a column.
 _keys, _values, _headers = attrgetter("key"), attrgetter("value"), attrgetter("headers")
@@ -142,11 +143,15 @@ class NewestRows:
         except (TypeError, IndexError):
             pass
         for record in records:
-            try:
-                self._reader.window(record.key or b"")
-            except UsageError as error:
-                self._refuse(partition, record, f"is no row of the changelog: {error}")
+            self._window(partition, record)
         return False
+
+    def _window(self, partition: int, record: Record) -> Window:
+        """Raises DivergenceError for bytes that are no key of a changelog."""
+        try:
+            return self._reader.window(record.key or b"")
+        except UsageError as error:
+            self._refuse(partition, record, f"is no row of the changelog: {error}")
 
     def _require_writers(
         self, partition: int, records: Sequence[Record], keys: Sequence[bytes], values: Sequence[bytes]
@@ -178,12 +183,14 @@ class NewestRows:
 
     def _tombstones(self, partition: int, records: Sequence[Record]) -> None:
         for one in records:
-            if one.value is None and self._reader.window(one.key or b"").end_ms > self._task.horizon_ms:
+            if one.value is not None:
+                continue
+            if self._window(partition, one).end_ms > self._task.horizon_ms:
                 self._refuse(partition, one, "is a tombstone above the horizon: a live row was deleted", anew=True)
-            if one.value is None and (why := overgrown(dict(one.headers).get(WRITER_HEADER), self._last)):
+            if why := overgrown(dict(one.headers).get(WRITER_HEADER), self._last):
                 self._refuse(partition, one, why, anew=True)
 
-    def _refuse(self, partition: int, record: Record, what: str, anew: bool = False) -> None:
+    def _refuse(self, partition: int, record: Record, what: str, anew: bool = False) -> NoReturn:
         advice = "Use the job file that the driver runs with"
         if anew:
             advice = "Start a new generation from the newest milestone that can be proved"

@@ -6,12 +6,13 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 from typing import Protocol
 
-from cutwater.adapters.kafka.client import partition_count, wait_for_broker
+from cutwater.adapters.kafka.client import TIMEOUT_S, partition_count, wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.hanging_transaction import SILENT_S, HangingTransaction
-from cutwater.core.errors import DiskFullError, DivergenceError, ProtocolError, UnavailableError
+from cutwater.core.errors import DiskFullError, DivergenceError, ProtocolError, UnavailableError, UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
@@ -19,6 +20,7 @@ from cutwater.core.protocol.lineage import UNKNOWN
 from cutwater.core.protocol.records import Heartbeat, Milestone
 from cutwater.core.state.backlog import Backlog, Jump, MissedMilestone, Step
 from cutwater.core.state.partition_share import Partitions
+from cutwater.core.util.topic_absence import TopicAbsence
 from cutwater.views.bulk.loader import BulkLoader
 from cutwater.views.changelog.proof import Overtaken
 from cutwater.views.changelog.range_reader import STALL_S, Ranges, Stopped
@@ -88,7 +90,9 @@ class Follower:
         self._view = view
         self._now_ms = now_ms
         self._observer = observer
-        self._wait_s = wait_s
+        self.wait_s = wait_s
+        """How long `run` waits for the brokers when it starts. Infinite: beside a view that is shown."""
+        self._absences = TopicAbsence(TIMEOUT_S)
         self._stall_s = stall_s
         self._chunk_rows = chunk_rows
         self._stream = stream or OwnStream(job.name)
@@ -154,18 +158,32 @@ class Follower:
         return self.successor is None and not self._stop.is_set()
 
     def _connect(self) -> None:
-        deadline = time.monotonic() + self._wait_s
+        deadline = time.monotonic() + self.wait_s
         while not self._stop.is_set():
             try:
                 wait_for_broker(self._cluster, PROBE_S)
+                self._require_topic(self._stream.topic)
+                return
             except UnavailableError as error:
                 if time.monotonic() > deadline:
-                    raise UnavailableError(f"{error} (tried for {self._wait_s:g} s)") from None
+                    raise UnavailableError(f"{error} (tried for {self.wait_s:g} s)") from None
                 self._set_state(State.WAITING, str(error))
                 self._stop.wait(PROBE_S)
-            else:
-                partition_count(self._cluster, self._stream.topic)
-                return
+
+    def _require_topic(self, topic: str) -> None:
+        """Raise UsageError if a topic does not exist. While a view is shown, that is believed after a time only: a
+        broker that has just restarted may say it of every topic. Until then UnavailableError is raised."""
+        try:
+            partition_count(self._cluster, topic)
+        except UsageError as error:
+            shown = self._view.milestone is not None or self.wait_s == inf
+            if not shown or self._absences.record_missing(topic, time.monotonic()):
+                raise
+            raise UnavailableError(str(error)) from None
+        except UnavailableError:
+            self._absences.reset(topic)
+            raise
+        self._absences.reset(topic)
 
     def _session(self) -> None:
         """Follow until stopped or until something is unavailable; then return after a pause."""
@@ -185,7 +203,8 @@ class Follower:
         )
         try:
             feed = self._stream.open(self._cluster, self._backlog.known)
-            partition_count(self._cluster, self._changelog)  # a missing topic ends the process
+            self._backlog.reopened(feed.start)
+            self._require_topic(self._changelog)  # a missing topic ends the process
             while self._goes_on:
                 self._advance(feed, applier)
         except UnavailableError as error:

@@ -27,6 +27,9 @@ class Feed(Protocol):
     topic: str
 
     @property
+    def start(self) -> int: ...
+
+    @property
     def trouble(self) -> str: ...
 
     @property

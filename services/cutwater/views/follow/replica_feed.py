@@ -69,6 +69,10 @@ class CopiedFeed:
         self._milestones.close()
 
     @property
+    def start(self) -> int:
+        return self._milestones.start
+
+    @property
     def trouble(self) -> str:
         return self._milestones.trouble
 

@@ -114,13 +114,13 @@ class Census:
         end = segment_prefix(number + 1)
         while True:
             begun_s = time.monotonic()
-            piece = rows.piece(first, end, PIECE_ROWS)
+            piece, goes_on = rows.piece(first, end, PIECE_ROWS)
             for _, run in groupby(piece, key=lambda one: key_of(one[0])):
                 found = list(run)
                 text = parse(found[0][0]).key
                 size = sum(len(storage) + len(value) for storage, value in found)
                 tally.add(number, self._shards.shard(key_hash(text)), short_key(text), len(found), size)
-            if len(piece) < PIECE_ROWS:
+            if not goes_on:
                 return end
             first = piece[-1][0] + b"\x00"
             if self._stop.wait((time.monotonic() - begun_s) * (1 / self._share - 1)):

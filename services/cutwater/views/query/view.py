@@ -25,6 +25,8 @@ from cutwater.views.store.window_rows import StoredRow, StoredRows, WindowRows
 
 SCAN_ROWS_MAX = 100_000
 """The most stored rows read for one page of a scan, whether they match or not."""
+PAGE_BYTES = 32 << 20
+"""Values of a page, plus one: a page of large rows is shorter, and continues like any other."""
 EXPORT_ROWS = 2_000
 EXPORT_BYTES = 4 << 20
 """Rows and bytes of values in a piece of an export. Pieces of large values are shorter, in equal shares."""
@@ -177,27 +179,28 @@ class View:
         return lower if below else None
 
     def read(self, key: str, from_ms: int | None, to_ms: int | None, limit: int) -> KeyPage:
-        """Return at most `limit` windows of a key that start in [from_ms, to_ms), oldest first. Raises
-        UnavailableError while no milestone is shown."""
-        return self._read(self._require(), key, from_ms, to_ms, limit)
+        """Return at most `limit` windows of a key that start in [from_ms, to_ms), oldest first; fewer if they are
+        large. Raises UnavailableError while no milestone is shown."""
+        return self._read(self._require(), key, from_ms, to_ms, limit, PAGE_BYTES)
 
     def read_several(
         self, keys: Iterable[str], from_ms: int | None, to_ms: int | None, limit: int, rows_max: int
     ) -> KeysPage:
         """Do as `read` for several keys at one milestone: at most `limit` rows each, and `rows_max` together."""
-        return self.read_spans(((key, from_ms, to_ms) for key in keys), limit, rows_max)
+        return self.read_spans(((key, from_ms, to_ms) for key in keys), limit, rows_max, PAGE_BYTES)
 
-    def read_spans(self, spans: Iterable[KeySpan], limit: int, rows_max: int) -> KeysPage:
-        """Do as `read_several`, for each key in a span of its own."""
+    def read_spans(self, spans: Iterable[KeySpan], limit: int, rows_max: int, bytes_max: int = _NEVER) -> KeysPage:
+        """Do as `read_several`, for each key in a span of its own, and with another bound in bytes."""
         shown = self._require()
         pages: list[KeyPage] = []
         left: list[str] = []
         for key, from_ms, to_ms in spans:
-            if not rows_max:
+            if not rows_max or bytes_max <= 0:
                 left.append(key)
                 continue
-            pages.append(self._read(shown, key, from_ms, to_ms, min(limit, rows_max)))
+            pages.append(self._read(shown, key, from_ms, to_ms, min(limit, rows_max), bytes_max))
             rows_max -= len(pages[-1].rows)
+            bytes_max -= sum(len(value) for _, value in pages[-1].rows)
         return KeysPage(shown.milestone, pages, left)
 
     def partials(self, rows: Iterable[Stored]) -> Iterator[dict[str, Any]]:
@@ -215,8 +218,8 @@ class View:
 
     def scan(self, after: bytes | None, limit: int, part: Part = EVERYTHING) -> ScanPage:
         """Return a page of the rows in storage order. Pages may be of different milestones: compare them. A
-        page may be short or empty before the end, since at most SCAN_ROWS_MAX rows are read. Raises UsageError
-        for a cursor of a view with another layout."""
+        page may be short or empty before the end, since at most SCAN_ROWS_MAX rows are read, and because of
+        PAGE_BYTES. Raises UsageError for a cursor of a view with another layout."""
         shown = self._require()
         mark = self._store.segment_ms.to_bytes(_LENGTH_BYTES, "big")
         if after is not None and after[:_LENGTH_BYTES] != mark:
@@ -225,13 +228,14 @@ class View:
             )
         place = None if after is None else after[_LENGTH_BYTES:]
         found: list[Stored] = []
-        last = b""
+        last, room = b"", PAGE_BYTES
         for looked_at, (storage, value) in enumerate(self._stored_rows(shown, place, part)):
-            if len(found) == limit or looked_at == SCAN_ROWS_MAX:
+            if len(found) == limit or looked_at == SCAN_ROWS_MAX or room <= 0:
                 return ScanPage(shown.milestone, found, mark + last)
             window = key_layout.parse(storage)
             if self._has(shown, part, window):
                 found.append((window, value))
+                room -= len(value)
             last = storage
         return ScanPage(shown.milestone, found, None)
 
@@ -331,13 +335,17 @@ class View:
             and (part.shards is None or self.shards.shard(key_hash(window.key)) in part.shards)
         )
 
-    def _read(self, shown: Shown, key: str, from_ms: int | None, to_ms: int | None, limit: int) -> KeyPage:
+    def _read(
+        self, shown: Shown, key: str, from_ms: int | None, to_ms: int | None, limit: int, room: int = _NEVER
+    ) -> KeyPage:
+        """`room`: bytes of values, after which the page ends."""
         found: list[Stored] = []
         end = _NEVER if to_ms is None else to_ms
         for window, value in self._windows(shown, key, from_ms, end, limit + 1):
-            if len(found) == limit:
+            if len(found) == limit or room <= 0:
                 return KeyPage(shown.milestone, key, found, window.start_ms)
             found.append((window, value))
+            room -= len(value)
         return KeyPage(shown.milestone, key, found, None)
 
     def _windows(

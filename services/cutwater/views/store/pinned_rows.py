@@ -14,6 +14,8 @@ from cutwater.core.errors import MachineError
 from cutwater.views.store.table import Cursor
 
 PIECE_ROWS = 500
+PIECE_BYTES = 4 << 20
+"""Of values, plus one: a piece of large rows is shorter."""
 
 
 class PinnedRows:
@@ -26,28 +28,32 @@ class PinnedRows:
 
     def rows(self, start: bytes, stop: bytes, piece_rows: int = PIECE_ROWS) -> Iterator[tuple[bytes, bytes]]:
         """Yield keys in [start, stop) with their values, in order. Raises MachineError if the disk fails."""
-        while piece := self.piece(start, stop, piece_rows):
+        goes_on = True
+        while goes_on:
+            piece, goes_on = self.piece(start, stop, piece_rows)
             yield from piece
-            if len(piece) < piece_rows:
-                return
-            start = piece[-1][0] + b"\x00"
+            if goes_on:
+                start = piece[-1][0] + b"\x00"
 
     def first(self, start: bytes) -> bytes | None:
         """Return the first storage key at or after `start`."""
         with self._turn:
             return self._cursor.key() if self._seek(start) else None
 
-    def piece(self, start: bytes, stop: bytes, most: int) -> list[tuple[bytes, bytes]]:
-        """Return at most `most` of the rows in [start, stop)."""
+    def piece(self, start: bytes, stop: bytes, most: int) -> tuple[list[tuple[bytes, bytes]], bool]:
+        """Return at most `most` of the rows in [start, stop), and whether there may be more of them."""
         found: list[tuple[bytes, bytes]] = []
+        room = PIECE_BYTES
         cursor = self._cursor  # a local variable: there may be millions of rows
         with self._turn:
             cursor.seek(start)
-            while cursor.valid() and len(found) < most and (key := cursor.key()) < stop:
-                found.append((key, cursor.value()))
+            while cursor.valid() and len(found) < most and room > 0 and (key := cursor.key()) < stop:
+                value = cursor.value()
+                found.append((key, value))
+                room -= len(value)
                 cursor.next()
             self._valid()
-        return found
+        return found, len(found) == most or room <= 0
 
     def _seek(self, start: bytes) -> bool:
         self._cursor.seek(start)

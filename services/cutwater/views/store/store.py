@@ -251,6 +251,8 @@ class Store:
             reach("rows-read")
             self._db.write({**rows, **moved}, drop)
             reach("milestone-stored")
+        if self.applied is None:  # a snapshot that was not fetched whole is of no use any more
+            shutil.rmtree(restoring_folder(self.folder), ignore_errors=True)
         self.applied, self.applying, self.lower_ms, self._live = entry, None, lower, live
         self.written_bytes += _size(rows)
 

@@ -133,6 +133,19 @@ def test_stream_pruned_past_the_view_is_jumped_over() -> None:
     assert fed(Backlog(G1, entries[1]), entries[4:]).plan(NOW) == Jump(entries[5])
 
 
+def test_stream_pruned_while_the_view_could_not_read_is_jumped_over() -> None:
+    """As at a start: a disk may be full for longer than milestones are kept."""
+    entries = chain(6)
+    backlog = fed(Backlog(G1, entries[0]), entries[:2])
+    backlog.reopened(entries[1].offset)
+    assert backlog.plan(NOW) == Step(entries[1]), "nothing was pruned"
+    backlog.reopened(entries[4].offset)
+    assert backlog.plan(NOW) is None, "its end may be another"
+    assert fed(backlog, entries[4:]).plan(NOW) == Jump(entries[5])
+    with pytest.raises(DivergenceError, match="fork"):
+        backlog.add(chain(7, written_ms=NOW - 1)[6])
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [({"sequence": 4}, "gap"), ({"parent_hash": bytes(32)}, "fork"), ({"epoch": 9}, "epoch")],

@@ -1,17 +1,20 @@
-"""A stream of changes that outlives its generation: it needs nothing of the earlier one any more."""
+"""Streams of changes that outlive their generation, or the job's topics."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import httpx
+import pytest
 
 from cutwater.core.access.roles import Tokens
 from cutwater.rehydrator.app import create_app
 from cutwater.rehydrator.generation.switch import GenerationRouter
 from cutwater.rehydrator.http_api.generation_app import GenerationApp
+from cutwater.rehydrator.http_api.sse import HEARTBEAT
 from cutwater.rehydrator.metrics.metrics import Metrics
-from support.views.apiserving import Own, serving
+from cutwater.rehydrator.routes import changes
+from support.views.apiserving import Own, app_of, serving
 from support.views.changelogs import GENERATION, make_job, now_ms, until
 
 
@@ -42,3 +45,24 @@ def test_a_reader_that_stays_does_not_hold_the_view_of_the_generation_before(tmp
         until(lambda: not any(one.open_requests for one in apps), "the end of the request")
     for own in views:
         own.close()
+
+
+def test_a_token_of_a_stream_that_was_begun_again_is_reset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page reconnects with it after the job's topics were made again. Its generation has the same name, and the
+    reader would hear nothing until as many milestones. A view that is behind may still reach the token."""
+    monkeypatch.setattr(changes, "HEARTBEAT_S", 0.1)
+    own = Own(tmp_path / "v", make_job(tmp_path)[0])
+    own.show(3, {})
+    asked = {"after": f"{GENERATION}:5000"}
+    with (
+        serving(app_of(own.view)) as url,
+        httpx.stream("GET", f"{url}/v1/changes", params=asked, timeout=60) as it,
+    ):
+        lines = (line for line in it.iter_lines() if line and not line.startswith("retry"))
+        assert [next(lines) for _ in range(2)] == [HEARTBEAT.strip()] * 2
+        own.view.caught_up = True
+        told = next(line for line in lines if line != HEARTBEAT.strip())
+        assert (told, next(lines)) == ("event: reset", f"id: {GENERATION}:3")
+    own.close()

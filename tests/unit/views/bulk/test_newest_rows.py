@@ -218,6 +218,8 @@ def test_what_lies_outside_of_the_slice_is_not_looked_at(made_by: Any) -> None:
         (Put(zigzags(b"caf\xe9", FLOOR_MS, FLOOR_MS + HOUR_MS), value()), "no key of the changelog"),
         (Put(zigzags(b"\xc3", FLOOR_MS, FLOOR_MS + HOUR_MS), value()), "no key of the changelog"),
         (Put(key(), None), "tombstone above the horizon"),
+        (Put(b"no key", None), "is no row of the changelog"),
+        (Put(None, None), "is no row of the changelog"),
     ],
 )
 def test_what_is_refused(made_by: Any, put: Put, reason: str) -> None:

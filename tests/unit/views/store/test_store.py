@@ -33,7 +33,7 @@ from cutwater.views.bulk.loader import BulkLoader
 from cutwater.views.query.view import View
 from cutwater.views.store import key_layout
 from cutwater.views.store.key_layout import Window
-from cutwater.views.store.store import Store
+from cutwater.views.store.store import Store, restoring_folder
 from cutwater.views.store.table import RocksTable
 from support.protocol_samples import milestone
 from support.views.changelogs import GENERATION, HOUR_MS, Sold, encoded, make_job, now_ms, until
@@ -153,6 +153,21 @@ def test_position_and_rows_are_one(tmp_path: Path) -> None:
     view.show(second)
     assert pieces(view) == {("a", 1): 2}
     view.close()
+
+
+def test_the_files_of_an_unfinished_restore_stay_until_the_first_milestone(tmp_path: Path) -> None:
+    """The next start continues it. A view that was built from the changelog has no use for them: they may be as
+    large as the view, and stayed on its disk as long as its process."""
+    job = make_job(tmp_path)[0]
+    store = Store(tmp_path / "v", job, GENERATION)
+    fetched = restoring_folder(store.folder) / "000012.sst"
+    fetched.parent.mkdir()
+    fetched.write_bytes(b"part of a snapshot")
+    store.begin(entry(job, 1))
+    assert fetched.exists()
+    store.commit(entry(job, 1), {})
+    assert not fetched.parent.exists()
+    store.close()
 
 
 def test_readers_keep_their_moment(tmp_path: Path) -> None:
@@ -450,7 +465,7 @@ FULL = """
     sys.path[:0] = [{tests!r}]
     from support.views.changelogs import GENERATION, Sold, make_job
     from cutwater.core.errors import MachineError
-    from cutwater.views.store.store import Store
+    from cutwater.views.store.store import Store, restoring_folder
     from unit.views.store.test_store import entry, rows
 
     folder = Path({folder!r})
