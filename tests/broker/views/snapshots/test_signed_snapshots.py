@@ -59,7 +59,7 @@ def usurped(writing: Writing, objects: Objects, folder: Path) -> Manifest:
     for one in true.files:
         shelf.fetch(true, one, at / one.name, lambda: None)
     store = Store(at, writing.job, GENERATION)
-    (first, _), (_, value) = store.pin().piece(LOWEST, WINDOWS_END, 2)
+    (first, _), (_, value) = store.pin().piece(LOWEST, WINDOWS_END, 2)[0]
     store.put({first: value})
     store.checkpoint(checkpoint)
     store.close()
