@@ -49,6 +49,10 @@ class ProtocolError(CutwaterError):
     exit_code = 5
 
 
+class UnknownRecordError(ProtocolError):
+    """A record is of no known schema: a newer version of Cutwater, or another program, has written it."""
+
+
 class FencedError(ProtocolError):
     """A newer owner has taken over; this process must exit."""
 

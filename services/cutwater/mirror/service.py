@@ -21,7 +21,7 @@ from cutwater.adapters.runtime.garbage_collection import rare_collections
 from cutwater.adapters.topics.recovery_log import account
 from cutwater.core.checks import replication
 from cutwater.core.checks.replication import UNREPLICATED, Replication
-from cutwater.core.errors import CutwaterError, FencedError, ProtocolError, UsageError
+from cutwater.core.errors import CutwaterError, DivergenceError, FencedError, UnknownRecordError, UsageError
 from cutwater.core.events.formats import confluent_numbers
 from cutwater.core.job.job import Job
 from cutwater.core.mirror.gaps import BROKEN, Gap
@@ -169,9 +169,7 @@ class Mirror:
             return
         try:
             self.arriving.step()
-        except FencedError:
-            raise
-        except ProtocolError as error:
+        except (DivergenceError, UnknownRecordError) as error:
             self.copier.stop(stream, Gap(BROKEN, str(error)))
 
 

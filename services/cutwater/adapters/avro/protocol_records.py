@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cutwater.adapters.avro.codec import HEADER_BYTES, protocol_codec
-from cutwater.core.errors import ProtocolError
+from cutwater.core.errors import UnknownRecordError
 from cutwater.core.monitoring.alerts import Alert
 from cutwater.core.output.position import End, Published
 from cutwater.core.protocol.chain import link
@@ -101,12 +101,12 @@ def encode(record: Record) -> bytes:
 
 
 def decode(data: bytes) -> Record:
-    """Decode a record; raises ProtocolError if no schema of the protocol has this fingerprint."""
+    """Decode a record; raises UnknownRecordError if no schema of the protocol has this fingerprint."""
     for name, type_ in _TYPES.items():
         codec = protocol_codec(name)
         if data[:HEADER_BYTES] == codec.header:
             return type_(**{key: _rich(key, value) for key, value in codec.decode(data).items()})
-    raise ProtocolError(
+    raise UnknownRecordError(
         f"a record with header {data[:HEADER_BYTES].hex()} is of no schema this version of Cutwater knows; "
         "it was written by a newer version or by another program"
     )
