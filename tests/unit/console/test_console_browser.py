@@ -642,13 +642,13 @@ def test_an_action_that_fails_says_why_and_can_be_given_up(chromium: Any) -> Non
     with tab(chromium, settings=with_roles(), operator=operator) as shown:
         enter(shown, "owner")
         shown.open("generations")
-        shown.page.get_by_text(f"Promote {OTHER}").click()
+        shown.page.get_by_role("button", name=f"Promote {OTHER}").click()
         shown.page.locator("#action-name").fill(str(OTHER))
         shown.page.locator("#action-submit").click()
         shown.page.get_by_text("its parent is gone").wait_for(timeout=TIMEOUT_MS)
         shown.page.locator("#action-cancel").click()
         assert not shown.page.locator("#action-dialog").is_visible()
-        shown.page.get_by_text(f"Promote {OTHER}").click()
+        shown.page.get_by_role("button", name=f"Promote {OTHER}").click()
         assert shown.page.locator("#action-name").input_value() == ""
         assert shown.page.locator("#action-problem").inner_text() == ""
         shown.page.keyboard.press("Escape")
