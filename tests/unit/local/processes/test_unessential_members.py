@@ -67,25 +67,23 @@ def test_a_restart_that_fails_ends_all_if_they_need_it(tmp_path: Path) -> None:
             supervisor.run(threading.Event())
 
 
-def test_a_candidate_that_cannot_start_ends_no_other(tmp_path: Path) -> None:
-    """Its own processes need each other; the promoted generation's do not need them."""
-    stays, candidate = member(tmp_path, "stays", STAYS, True), member(tmp_path, "driver-g2", ENDS, True)
-    candidate.reason_to_continue = lambda exit_code: "no other process needs it" if exit_code else None
-    candidate.child.start()  # the next one fails
-    added = [[candidate]]
-    with Supervisor([stays], more=lambda: added.pop() if added else []) as supervisor:
+def add_one_that_cannot_start(folder: Path, added: Supervised) -> None:
+    """Beside a member that runs on."""
+    stays, more = member(folder, "stays", STAYS, True), [[added]]
+    added.child.start()  # the next one fails
+    with Supervisor([stays], more=lambda: more.pop() if more else []) as supervisor:
         supervisor.start(threading.Event())
         supervisor.check()
-        assert candidate.finished
+        assert added.finished
         assert stays.child.poll() is None
+
+
+def test_a_candidate_that_cannot_start_ends_no_other(tmp_path: Path) -> None:
+    """Its own processes need each other; the promoted generation's do not need them."""
+    candidate = member(tmp_path, "driver-g2", ENDS, True)
+    candidate.reason_to_continue = lambda exit_code: "no other process needs it" if exit_code else None
+    add_one_that_cannot_start(tmp_path, candidate)
 
 
 def test_a_member_that_is_added_and_cannot_start_ends_no_other(tmp_path: Path) -> None:
-    stays, canary = member(tmp_path, "stays", STAYS, True), member(tmp_path, "canary", ENDS, False)
-    canary.child.start()  # the next one fails
-    added = [[canary]]
-    with Supervisor([stays], more=lambda: added.pop() if added else []) as supervisor:
-        supervisor.start(threading.Event())
-        supervisor.check()
-        assert canary.finished
-        assert stays.child.poll() is None
+    add_one_that_cannot_start(tmp_path, member(tmp_path, "canary", ENDS, False))
