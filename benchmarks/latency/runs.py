@@ -24,12 +24,14 @@ from cutwater.local.jars import jars, jars_from
 from cutwater.local.java import find_java
 from cutwater.local.processes.supervisor import Supervisor
 
-CUTWATER, TUNED = "cutwater", "tuned"
+CUTWATER, LOW, TUNED = "cutwater", "cutwater-low-latency", "tuned"
+LOW_LATENCY = {"CUTWATER_TRIGGER_MS": "300", "CUTWATER_SOURCE_TASKS": "1", "spark.sql.shuffle.partitions": "1"}
+"""As docs/CADENCE.md says; there the last one is `shuffle_partitions` of the job file."""
 EXACTLY, AT_LEAST = "kafka-streams-exactly-once", "kafka-streams-at-least-once"
-CONTENDERS = (CUTWATER, EXACTLY, AT_LEAST)
+CONTENDERS = (CUTWATER, LOW, EXACTLY, AT_LEAST)
 RATE = 1_000
 RATES = (RATE, 10_000, 50_000)
-WARM_S, TAIL_S = 20.0, 3.0
+WARM_S, TAIL_S = 60.0, 3.0
 """In the warm-up JVMs load and compile; after the tail nothing more comes, which the end of a run may shorten."""
 STREAMS_JARS = Path(__file__).parents[1] / "jars" / "kafka-streams.toml"
 
@@ -105,7 +107,8 @@ def contests(options: Options, on: Stage) -> Iterator[LatencyRun]:
 def contest(name: str, on: Stage, pair: int, plan: Plan, settings: Mapping[str, str]) -> Contest:
     if name in (EXACTLY, AT_LEAST):
         return StreamsContest(on, name, pair, plan, EXACTLY_ONCE if name == EXACTLY else AT_LEAST_ONCE_AT_ONCE)
-    return CutwaterContest(on, name, pair, plan, settings if name == TUNED else {})
+    own = {TUNED: settings, LOW: LOW_LATENCY}.get(name, {})
+    return CutwaterContest(on, name, pair, plan, own)
 
 
 def describe(run: LatencyRun, pairs: int) -> str:

@@ -205,7 +205,7 @@ class Driver:
         if canary is not None:
             self._align(spark, epochs, attempt, canary)
         starting = starting_offsets(sources, attempt.origin)
-        raw = read_events(spark, job, cluster, sources, starting, *first)
+        raw = read_events(spark, job, cluster, sources, starting, *first, self._settings.source_tasks)
         events = decode(raw, job, decoding.known, sources)
         seed = read_seed(spark, attempt.seed) if attempt.seed else None
         query = (

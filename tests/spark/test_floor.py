@@ -103,6 +103,26 @@ def test_partitions_far_apart_in_event_time_make_nothing_late(job: Flow) -> None
 
 
 @pytest.mark.slow
+def test_a_restart_may_read_the_source_by_other_numbers_of_tasks(job: Flow) -> None:
+    """Down to an epoch of one task, which a killed epoch of several becomes in the middle, and back."""
+    text = job.job_file.read_text(encoding="utf-8")
+    job.job_file.write_text(text.replace("max_events_per_epoch: 100000", "max_events_per_epoch: 400"))
+    job.signal()
+    produced: list[dict[str, Any]] = []
+    for step, tasks in enumerate(("1", "0", "2", "1", "1000")):
+        job.settings["CUTWATER_SOURCE_TASKS"] = tasks
+        driver = job.driver()
+        produced += (more := at(step, 900, seed=step))
+        job.produce(more)
+        time.sleep(step / 5)
+        driver.kill()
+        driver.wait()
+    job.driver()
+    assert job.state(job.wait_committed()) == counting.expected(produced)
+    assert cleanings(job) > 0, "whose plan has a stage more"
+
+
+@pytest.mark.slow
 def test_a_cleaning_is_killed_at_any_moment(job: Flow) -> None:
     """A dozen kills while hours pass: what is counted and what is listed add up to what was produced."""
     job.signal()

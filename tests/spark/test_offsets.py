@@ -194,3 +194,27 @@ def test_a_spark_without_that_map_keeps_the_limit_and_says_so(spark: SparkSessio
             limit.epoch_took(object(), InputStats(events=begun, size=begun), 1.0)  # type: ignore[arg-type]
     assert [one["log_level"] for one in logs] == ["warning"]
     assert limit.begin() > begun, "the next query's is right"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("tasks", "numbers"), [(0, [2, 2]), (1, [1, 1]), (9, [2, 2])])
+def test_at_most_so_many_tasks_read_the_source(
+    broker: Any, spark: SparkSession, tmp_path: Path, unique: Callable[[str], str], tasks: int, numbers: list[int]
+) -> None:
+    """Of two partitions; every event is read once."""
+    (tmp_path / "job.yaml").write_text(counting.job_text(unique("tasks"), per_epoch=600))
+    (tmp_path / "event.avsc").write_text(counting.SCHEMA)
+    job = load_job(tmp_path / "job.yaml")
+    ensure_topics(broker.cluster, [topics.events(job.topic, 2)])
+    EventWriter(broker.cluster, job, None).write_all(counting.events(1_000))
+    found: list[tuple[int, int]] = []
+
+    def batch(frame: Any, _epoch: int) -> None:
+        found.append((frame.rdd.getNumPartitions(), frame.select("partition", "offset").distinct().count()))
+
+    raw = read_events(spark, job, broker.cluster, tasks=tasks)
+    started = raw.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).foreachBatch(batch)
+    query = started.trigger(availableNow=True).start()
+    assert query.awaitTermination(60)
+    assert [number for number, _ in found] == numbers
+    assert sum(events for _, events in found) == 1_000

@@ -68,16 +68,18 @@ def read_events(
     starting: str = "earliest",
     limit: int | None = None,
     interval_ms: int = 0,
+    tasks: int = 0,
 ) -> DataFrame:
     """Return the sources' records.
 
     `starting`: the offsets of a new query; later ones use Spark's checkpoint. `limit`: the most events of the
-    first epoch; by default the job's bound. `interval_ms`: as in `source_limit.set_limit`.
+    first epoch; by default the job's bound. `interval_ms`: as in `source_limit.set_limit`. `tasks`: the most that
+    read them in an epoch; 0 for one per partition.
     """
     sources = sources or only(job.topic, "")
     limit = limit or job.max_events_per_epoch
     interval = {"minOffsetsPerTrigger": limit, "maxTriggerDelay": f"{interval_ms}ms"} if interval_ms else {}
-    return (
+    raw = (
         spark.readStream.format("kafka")
         .options(**kafka_options(cluster))
         .option("subscribe", ",".join(sources.partitions))
@@ -93,6 +95,7 @@ def read_events(
         .option("kafka.max.poll.records", POLL_RECORDS)
         .load()
     )
+    return raw.coalesce(tasks) if tasks else raw
 
 
 def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sources) -> DataFrame:

@@ -425,6 +425,13 @@ class Settings(BaseSettings):
         le=3_600_000,
         description="Minimum time between two epochs, ms; not with readable_p99 (CADENCE.md).",
     )
+    source_tasks: int = Field(
+        0,
+        ge=0,
+        le=100_000,
+        description="The most tasks that read the source in an epoch; 0 for one per partition. Fewer make small "
+        "epochs shorter and drain a backlog on fewer cores (CADENCE.md).",
+    )
     catch_up_share: float = Field(
         1.0,
         ge=0.05,
