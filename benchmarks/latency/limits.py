@@ -10,8 +10,9 @@ from confluent_kafka import KafkaError, Producer, TopicPartition
 
 from benchmarks.latency.delays import summary
 from cutwater.adapters.kafka.admin import ensure_topics
-from cutwater.adapters.kafka.client import TransactionalWriter, bounds, make_consumer, raise_read_error
+from cutwater.adapters.kafka.client import bounds, make_consumer, raise_read_error
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol import topics
 

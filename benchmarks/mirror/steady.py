@@ -20,8 +20,8 @@ from benchmarks.mirror.origin import event
 from benchmarks.publishing.changelog import Changelog
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.admin import ensure_topics
-from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.mirror_records import Arrival

@@ -14,9 +14,9 @@ from cutwater.adapters.avro.codec import Codec, crc64
 from cutwater.adapters.hashing import key_hash, row_hash
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.admin import ensure_topics
-from cutwater.adapters.kafka.client import Batch, TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.offsets import Offsets
+from cutwater.adapters.kafka.writers.transactional_writer import Batch, TransactionalWriter
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA
 from cutwater.core.output.position import End, nothing

@@ -21,9 +21,10 @@ from benchmarks.windows.oracle import State
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.admin import ensure_topics
-from cutwater.adapters.kafka.client import TransactionalWriter, make_consumer, read_range
+from cutwater.adapters.kafka.client import make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.offsets import Offsets
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.core.errors import UnavailableError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics

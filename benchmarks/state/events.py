@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.windows.columns import PARTITIONS, Flags, Ints, Numbers, Padded, encode, varints
 from benchmarks.windows.oracle import State
-from cutwater.adapters.kafka.client import Batch, TransactionalWriter
+from cutwater.adapters.kafka.writers.transactional_writer import Batch, TransactionalWriter
 
 START_MS = 1_700_002_800_000
 _MINUTES_MS = 600_000

@@ -18,7 +18,8 @@ import httpx
 import psutil
 import pytest
 
-from cutwater.adapters.kafka.client import TIMEOUT_S, TRANSACTION_TIMEOUT_MS
+from cutwater.adapters.kafka.client import TIMEOUT_S
+from cutwater.adapters.kafka.writers.transactional_writer import TRANSACTION_TIMEOUT_MS
 from cutwater.core.protocol.records import Milestone
 from cutwater.local.machine.ports import free_ports
 from support.demonstration import DAYS, EXACT, Demo

@@ -13,7 +13,7 @@ import pytest
 
 from cutwater.adapters.avro.codec import MARKER
 from cutwater.adapters.kafka.admin import ensure_topics
-from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.core.errors import ProtocolError
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.stream_audit import check

@@ -14,15 +14,10 @@ import pytest
 from cutwater.adapters.fetch.fetcher import Fetcher
 from cutwater.adapters.fetch.record_batches import records
 from cutwater.adapters.kafka.admin import create_topics
-from cutwater.adapters.kafka.client import (
-    TransactionalWriter,
-    make_consumer,
-    partition_count,
-    read_range,
-    wait_for_broker,
-)
+from cutwater.adapters.kafka.client import make_consumer, partition_count, read_range, wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster, Security
 from cutwater.adapters.kafka.connect import ask
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.protocol.topics import TopicSpec
 from support.kafka.certificates import Authority

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from cutwater.adapters.config.settings import environment, load_settings
-from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.topics.commit_stream import release
 from cutwater.adapters.topics.mirror_topics import has_mirror
 from cutwater.core.checks import acls

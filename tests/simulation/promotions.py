@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from cutwater.adapters.avro import protocol_records
-from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.topics.candidates import parent_of
 from cutwater.commit_signal.service import CommitSignal
 from cutwater.core.errors import CutwaterError, FencedError, HeldUpError, UnavailableError, UsageError

@@ -11,7 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from cutwater.adapters.avro import protocol_records
-from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.topics.own_writes import OwnLog
 from cutwater.commit_signal import promotion, service
 from cutwater.commit_signal.service import CommitSignal

@@ -10,6 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 from cutwater.adapters.kafka import admin, client, offsets
+from cutwater.adapters.kafka.writers import transactional_writer
 from cutwater.mirror import copier, service
 from cutwater.mirror.topics import background, preflight
 from simulation.processes import Killed, Process, SimEvent
@@ -96,6 +97,7 @@ def fibers() -> Iterator[None]:
         for owner, name, instead in (
             (admin, "time", _Clock()),
             (client, "time", _Clock()),
+            (transactional_writer, "time", _Clock()),
             (
                 offsets,
                 "threading",

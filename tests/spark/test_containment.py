@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import Producer
 
 from cutwater.adapters.kafka.admin import ensure_topics
-from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.kafka.offsets import Offsets
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.topics import TopicSpec
 from cutwater.operations.generations.parent_changelog import first_above_ms

@@ -14,7 +14,7 @@ import pytest
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import Codec
-from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.core.checks.state_comparison import RowName
 from cutwater.core.errors import FencedError
 from cutwater.core.job.job import PLAIN_KEY_SCHEMA

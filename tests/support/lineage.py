@@ -17,7 +17,8 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import Codec, protocol_codec
 from cutwater.adapters.hashing import key_hash
 from cutwater.adapters.kafka.admin import ensure_topics
-from cutwater.adapters.kafka.client import TransactionalWriter, bounds, make_consumer, read_range
+from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.topics.candidates import with_partitions
 from cutwater.adapters.topics.commit_stream import source_end
 from cutwater.core.job.job import PLAIN_KEY_SCHEMA

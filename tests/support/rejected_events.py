@@ -10,8 +10,9 @@ from confluent_kafka import Producer
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import protocol_codec
 from cutwater.adapters.kafka.admin import ensure_topics
-from cutwater.adapters.kafka.client import TransactionalWriter, make_consumer, read_range
+from cutwater.adapters.kafka.client import make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.topics.rejected_events import dead_letters, late_pairs
 from cutwater.core.driver.rejected_events import EventPosition, Letter
 from cutwater.core.protocol import topics

@@ -18,8 +18,8 @@ from typing import Any
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.config.settings import Settings
-from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.kafka.startup_wait import await_brokers
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.topics.candidates import candidates, parent_of, promoted

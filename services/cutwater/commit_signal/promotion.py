@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from cutwater.adapters.avro import protocol_records
-from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.topics.candidates import candidacy, origin_parent, parent_of, promoted
 from cutwater.adapters.topics.commit_stream import Tail

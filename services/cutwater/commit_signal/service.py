@@ -20,10 +20,11 @@ from confluent_kafka import Consumer
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.http.metrics_server import serve
-from cutwater.adapters.kafka.client import TransactionalWriter, bounds, partition_count, read_tail
+from cutwater.adapters.kafka.client import bounds, partition_count, read_tail
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.long_lived_consumer import LongLivedConsumer
 from cutwater.adapters.kafka.startup_wait import await_brokers
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.topics.candidates import candidates, parent_of, promoted

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from cutwater.adapters.fetch.record_batches import Chunk
 from cutwater.adapters.kafka.client import TIMEOUT_S
-from cutwater.adapters.kafka.copy_writer import RejectedError
+from cutwater.adapters.kafka.writers.copy_writer import RejectedError
 from cutwater.adapters.topics import mirror_topics
 from cutwater.core.checks.replication import UNREPLICATED, Replication
 from cutwater.core.errors import (

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cutwater.adapters.avro import protocol_records
-from cutwater.adapters.kafka.client import Batch
-from cutwater.adapters.kafka.copy_writer import Copies, CopyingWriter
 from cutwater.adapters.kafka.offsets import Offsets
+from cutwater.adapters.kafka.writers.copy_writer import Copies, CopyingWriter
+from cutwater.adapters.kafka.writers.transactional_writer import Batch
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.core.mirror.copy_progress import advance_position, is_worth_writing, require_alone
 from cutwater.core.protocol import mirror_records

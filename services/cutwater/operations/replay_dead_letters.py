@@ -11,8 +11,9 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from cutwater.adapters.avro.codec import protocol_codec
-from cutwater.adapters.kafka.client import TIMEOUT_S, TRANSACTION_TIMEOUT_MS, explain, make_consumer, read_range
+from cutwater.adapters.kafka.client import TIMEOUT_S, explain, make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.writers.transactional_writer import TRANSACTION_TIMEOUT_MS
 from cutwater.core.driver.rejected_events import EventPosition, Letter
 from cutwater.core.errors import UnavailableError
 from cutwater.core.generations.source_topics import copied_region

@@ -11,8 +11,6 @@ from confluent_kafka import Consumer, Message
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.client import (
-    Batch,
-    TransactionalWriter,
     bounds,
     make_consumer,
     partition_count,
@@ -21,6 +19,7 @@ from cutwater.adapters.kafka.client import (
     search_backwards,
 )
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.writers.transactional_writer import Batch, TransactionalWriter
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.topics.own_writes import OwnLog
 from cutwater.core.errors import DivergenceError, FencedError, LostRecordsError, ProtocolError

@@ -20,8 +20,8 @@ from aiokafka.errors import KafkaError
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.http.metrics_server import serve
 from cutwater.adapters.http.trace_exporter import exporter_of
-from cutwater.adapters.kafka.client import Batch, TransactionalWriter
 from cutwater.adapters.kafka.startup_wait import await_brokers
+from cutwater.adapters.kafka.writers.transactional_writer import Batch, TransactionalWriter
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.alerts import message_of
 from cutwater.adapters.topics.audit_log import AuditLog

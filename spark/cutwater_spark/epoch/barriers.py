@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable
 
 from cutwater.adapters.avro import protocol_records
-from cutwater.adapters.kafka.client import TransactionalWriter, make_consumer, read_tail
+from cutwater.adapters.kafka.client import make_consumer, read_tail
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.topics.own_writes import OwnLog
 from cutwater.core.driver.ports import Lock, Past, summarise
 from cutwater.core.errors import FencedError, HeldUpError

@@ -18,9 +18,9 @@ import structlog
 from structlog.testing import capture_logs
 
 from cutwater.adapters.avro import protocol_records
-from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.startup_wait import await_brokers
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol import topics
 from cutwater.local.embedded_broker.broker import Broker

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Producer
 
 from cutwater.adapters.avro import protocol_records
-from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.topics.commit_stream import Tail
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.chain import find_chain_faults

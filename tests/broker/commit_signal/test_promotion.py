@@ -13,7 +13,7 @@ import pytest
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.config.settings import load_settings
-from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import candidates
 from cutwater.adapters.topics.generation_jobs import working_for

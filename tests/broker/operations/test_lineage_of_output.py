@@ -14,7 +14,8 @@ import pytest
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import HEADER_BYTES
 from cutwater.adapters.kafka import admin
-from cutwater.adapters.kafka.client import Batch, TransactionalWriter, bounds, make_consumer, read_range
+from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
+from cutwater.adapters.kafka.writers.transactional_writer import Batch, TransactionalWriter
 from cutwater.core.errors import LostRecordsError, UsageError
 from cutwater.core.events.formats import confluent_header
 from cutwater.core.output.lineage import Contained

@@ -12,8 +12,9 @@ from confluent_kafka import Message, Producer
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import protocol_codec
 from cutwater.adapters.kafka.admin import ensure_topics
-from cutwater.adapters.kafka.client import TransactionalWriter, bounds, make_consumer, read_range
+from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.topics.rejected_events import dead_letters
 from cutwater.cli.report import iso
 from cutwater.core.driver.rejected_events import EventPosition, Letter, Listed

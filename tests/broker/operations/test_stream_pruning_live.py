@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 from broker.commit_signal.test_commit_signal import Driver
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.config.settings import load_settings
-from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.kafka.record_deletion import delete_below
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.topics.commit_stream import barriers, milestones
 from cutwater.cli.main import app
 from cutwater.client import committed

@@ -13,7 +13,7 @@ import pytest
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.job_files.carried_files import carried_files
 from cutwater.adapters.job_files.loader import load_job
-from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.client import Change, committed
 from cutwater.core.job.job import TOMBSTONE
 from cutwater.core.protocol import topics

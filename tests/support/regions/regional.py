@@ -15,8 +15,8 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import crc64
 from cutwater.adapters.config.settings import environment
 from cutwater.adapters.kafka.admin import ensure_topics
-from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics import commit_stream
 from cutwater.adapters.topics.candidates import candidates

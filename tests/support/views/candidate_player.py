@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from broker.views.changelog.test_missing_records import truncate
 from cutwater.adapters.avro import protocol_records
-from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Candidacy, Claim, Milestone
 from support.views.changelogs import HOUR_MS, Sold, Writing, now_ms, until

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException, Message, Producer
 
 from cutwater.adapters.kafka.client import TIMEOUT_S, explain
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.copy_writer import Reports
+from cutwater.adapters.kafka.writers.copy_writer import Reports
 from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol.topics import LISTED_BYTES_MAX
 

@@ -7,15 +7,9 @@ from typing import NamedTuple
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka import admin
-from cutwater.adapters.kafka.client import (
-    Batch,
-    TransactionalWriter,
-    bounds,
-    make_consumer,
-    partition_count,
-    read_range,
-)
+from cutwater.adapters.kafka.client import bounds, make_consumer, partition_count, read_range
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.writers.transactional_writer import Batch, TransactionalWriter
 from cutwater.core.checks.replication import Replication
 from cutwater.core.errors import ProtocolError
 from cutwater.core.protocol import topics

@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 
 from cutwater.adapters.kafka.admin import ensure_topics
-from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.core.errors import CutwaterError, MachineError
 from cutwater.core.protocol.topics import TopicSpec
 from cutwater.local.embedded_broker.broker import Broker

@@ -12,9 +12,10 @@ from dataclasses import replace
 from functools import reduce
 
 from cutwater.adapters.avro import protocol_records
-from cutwater.adapters.kafka.client import TransactionalWriter, bounds
+from cutwater.adapters.kafka.client import bounds
 from cutwater.adapters.kafka.long_lived_consumer import LongLivedConsumer
 from cutwater.adapters.kafka.offsets import Offsets
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.topics.log_evidence import LogCheck
 from cutwater.adapters.topics.mirror_topics import Positions, last_arrival

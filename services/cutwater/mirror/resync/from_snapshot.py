@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import crc64
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.copy_writer import CopyingWriter
 from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.kafka.topic_ids import Identity
+from cutwater.adapters.kafka.writers.copy_writer import CopyingWriter
 from cutwater.adapters.topics.commit_stream import newest_milestone
 from cutwater.core.checks.replication import UNREPLICATED, Replication
 from cutwater.core.errors import ProtocolError, UnavailableError, UsageError

@@ -20,10 +20,11 @@ from typing import Any, NamedTuple
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.admin import cluster_id, delete_topics, descriptions
-from cutwater.adapters.kafka.client import Batch, TransactionalWriter, wait_for_broker
+from cutwater.adapters.kafka.client import wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.copy_writer import CopyingWriter
 from cutwater.adapters.kafka.record_deletion import empty
+from cutwater.adapters.kafka.writers.copy_writer import CopyingWriter
+from cutwater.adapters.kafka.writers.transactional_writer import Batch, TransactionalWriter
 from cutwater.adapters.topics import mirror_topics
 from cutwater.adapters.topics.candidates import candidates, parent_of, promoted
 from cutwater.adapters.topics.commit_stream import release

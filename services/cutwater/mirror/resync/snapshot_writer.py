@@ -9,10 +9,10 @@ from typing import NamedTuple
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.hashing import key_hash
-from cutwater.adapters.kafka.client import Batch
-from cutwater.adapters.kafka.copy_writer import Copies, CopyingWriter, CopyRecord, Headers
 from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.kafka.topic_ids import Identity
+from cutwater.adapters.kafka.writers.copy_writer import Copies, CopyingWriter, CopyRecord, Headers
+from cutwater.adapters.kafka.writers.transactional_writer import Batch
 from cutwater.core.errors import UsageError
 from cutwater.core.job.job import PLAIN_KEY_SCHEMA
 from cutwater.core.job.shards import ShardMap

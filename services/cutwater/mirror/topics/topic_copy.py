@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from cutwater.adapters.fetch import record_batches
 from cutwater.adapters.fetch.fetcher import Fetcher
 from cutwater.adapters.fetch.record_batches import Chunk
-from cutwater.adapters.kafka.copy_writer import CopyRecord, Headers
+from cutwater.adapters.kafka.writers.copy_writer import CopyRecord, Headers
 from cutwater.core.mirror.compaction_lag import CompactionLagLease
 from cutwater.core.mirror.copy_progress import Piece, RecordMeta, require_next
 from cutwater.core.protocol.cuts import TopicPartition

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka import admin
-from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.topics.candidates import promoted
 from cutwater.core.checks import replication

@@ -11,8 +11,9 @@ from pathlib import Path
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.kafka import admin
-from cutwater.adapters.kafka.client import TransactionalWriter, bounds, first_since, make_consumer, read_range
+from cutwater.adapters.kafka.client import bounds, first_since, make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.object_store import Objects, objects_at
 from cutwater.adapters.topics.candidates import candidates, parent_of, promoted
 from cutwater.adapters.topics.commit_stream import published_milestone

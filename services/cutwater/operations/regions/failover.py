@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka import admin
-from cutwater.adapters.kafka.client import TransactionalWriter, partition_count
+from cutwater.adapters.kafka.client import partition_count
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.topics import candidates, commit_stream, mirror_topics
 from cutwater.adapters.topics.candidates import milestone_in, origin_parent, promoted

@@ -8,17 +8,11 @@ from confluent_kafka import Consumer
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.admin import descriptions
-from cutwater.adapters.kafka.client import (
-    TransactionalWriter,
-    bounds,
-    make_consumer,
-    partition_count,
-    read_range,
-    wait_for_broker,
-)
+from cutwater.adapters.kafka.client import bounds, make_consumer, partition_count, read_range, wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.kafka.topic_ids import TopicIds
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.topics import mirror_topics
 from cutwater.adapters.topics.candidates import candidates, origin_parent, promoted
 from cutwater.adapters.topics.commit_stream import milestones_in, newest_milestone

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cutwater.adapters.avro import protocol_records
-from cutwater.adapters.kafka.client import Batch, TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.writers.transactional_writer import Batch, TransactionalWriter
 from cutwater.core.protocol import mirror_records
 from cutwater.core.protocol.mirror_records import Steering
 

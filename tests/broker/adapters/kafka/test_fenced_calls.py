@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from cutwater.adapters.kafka.admin import ensure_topics
-from cutwater.adapters.kafka.client import Batch
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.copy_writer import Copies, CopyingWriter, CopyRecord
+from cutwater.adapters.kafka.writers.copy_writer import Copies, CopyingWriter, CopyRecord
+from cutwater.adapters.kafka.writers.transactional_writer import Batch
 from cutwater.core.errors import FencedError, UnavailableError
 from cutwater.core.protocol import mirror_records
 from cutwater.core.protocol.topics import TopicSpec

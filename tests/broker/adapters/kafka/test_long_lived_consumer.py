@@ -15,12 +15,13 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Place
 
 from cutwater.adapters.kafka.admin import create_topics
-from cutwater.adapters.kafka.client import TransactionalWriter, topic_error
+from cutwater.adapters.kafka.client import topic_error
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.connect import replacement
 from cutwater.adapters.kafka.long_lived_consumer import LongLivedConsumer
 from cutwater.adapters.kafka.offsets import WRITTEN, Offsets
 from cutwater.adapters.kafka.topic_ids import TopicIds
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.topics import TopicSpec

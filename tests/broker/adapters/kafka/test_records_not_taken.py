@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from cutwater.adapters.kafka.admin import ensure_topics, set_configs
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.copy_writer import Copies, CopyingWriter, CopyRecord, RejectedError, Reports
+from cutwater.adapters.kafka.writers.copy_writer import Copies, CopyingWriter, CopyRecord, RejectedError, Reports
 from cutwater.core.protocol.topics import TopicSpec
 
 LARGE = CopyRecord(b"k", random.Random(1).randbytes(9_000), [], 0)

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from cutwater.adapters.kafka import client
 from cutwater.adapters.kafka.admin import ensure_topics
-from cutwater.adapters.kafka.client import TransactionalWriter, bounds, make_consumer, read_range
+from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
+from cutwater.adapters.kafka.writers import transactional_writer
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.core.errors import FencedError, UnavailableError
 from cutwater.core.protocol.topics import TopicSpec
 
@@ -40,12 +41,12 @@ def test_held_up_for_longer_than_a_transaction_may_take(
     broker: Any, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The brokers abort what it had begun; nobody has taken over, so the error is one that a restart mends."""
-    monkeypatch.setattr(client, "TRANSACTION_TIMEOUT_MS", TIMEOUT_MS)
+    monkeypatch.setattr(transactional_writer, "TRANSACTION_TIMEOUT_MS", TIMEOUT_MS)
     writer = TransactionalWriter(broker.cluster, topic)
     writer.initialise()
     writer.write(topic, [b"before"])
     with monkeypatch.context() as held:
-        held.setattr(client, "reach", lambda _point: time.sleep(ABORTED_S))
+        held.setattr(transactional_writer, "reach", lambda _point: time.sleep(ABORTED_S))
         with pytest.raises(UnavailableError, match="held up for longer than a transaction may take"):
             writer.write(topic, [b"lost"])
     again = TransactionalWriter(broker.cluster, topic)
@@ -59,7 +60,7 @@ def test_who_is_overtaken_is_fenced(broker: Any, topic: str, monkeypatch: pytest
     older, newer = TransactionalWriter(broker.cluster, topic), TransactionalWriter(broker.cluster, topic)
     older.initialise()
     with monkeypatch.context() as held:
-        held.setattr(client, "reach", lambda _point: newer.initialise())
+        held.setattr(transactional_writer, "reach", lambda _point: newer.initialise())
         with pytest.raises(FencedError, match="a newer process has taken over"):
             older.write(topic, [b"lost"])
     newer.write(topic, [b"newer"])

@@ -11,7 +11,7 @@ import pytest
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.admin import ensure_topics
-from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.topics import commit_stream, rejected_events
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut

@@ -8,7 +8,7 @@ from typing import Any
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka import admin
-from cutwater.adapters.kafka.client import Batch, TransactionalWriter
+from cutwater.adapters.kafka.writers.transactional_writer import Batch, TransactionalWriter
 from cutwater.adapters.topics.commit_stream import values
 from cutwater.core.output.position import nothing
 from cutwater.core.protocol import topics

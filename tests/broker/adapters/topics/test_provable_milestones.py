@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka import admin
-from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.topics import commit_stream
 from cutwater.adapters.topics.log_evidence import LogCheck
 from cutwater.adapters.topics.provable_milestones import provable, with_advice

@@ -11,7 +11,7 @@ import pytest
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.job_files.carried_files import carried_files
 from cutwater.adapters.job_files.loader import load_job
-from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Redefinition
 from cutwater.past.row_logs import RowLogs, RowOfKey

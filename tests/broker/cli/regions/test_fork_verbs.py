@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.admin import ensure_topics
-from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.cli.main import app
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation

@@ -8,9 +8,9 @@ import pytest
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.admin import ensure_topics
-from cutwater.adapters.kafka.client import Batch, TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.record_deletion import empty
+from cutwater.adapters.kafka.writers.transactional_writer import Batch, TransactionalWriter
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.core.checks.replication import UNREPLICATED
 from cutwater.core.errors import DivergenceError, FencedError, UnavailableError, UsageError

@@ -14,7 +14,7 @@ import pytest
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.config.settings import Settings, environment
 from cutwater.adapters.kafka.admin import ensure_topics
-from cutwater.adapters.kafka.client import Batch, TransactionalWriter
+from cutwater.adapters.kafka.writers.transactional_writer import Batch, TransactionalWriter
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.core.errors import UsageError
 from cutwater.core.mirror.copy_progress import OriginPartition, initial_position

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.config.settings import load_settings
 from cutwater.adapters.kafka import admin
-from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.topics.candidates import parent_of
 from cutwater.cli.main import app
 from cutwater.core.checks.replication import UNREPLICATED

@@ -14,7 +14,7 @@ import pytest
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.admin import delete_topics
-from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.topics import commit_stream
 from cutwater.adapters.topics.candidates import candidates
 from cutwater.cli.regions.failover_report import TakeoverReport

@@ -17,8 +17,8 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import protocol_codec
-from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.topics.candidates import origin_parent
 from cutwater.adapters.topics.commit_stream import source_end
 from cutwater.core.checks.replication import UNREPLICATED

@@ -14,8 +14,8 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
-from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster, Security
+from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.runtime.kafka_client_log import NAME, QUIET, ClientLog
 from cutwater.core.errors import CutwaterError
 from cutwater.local.machine.ports import free_ports

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from cutwater.adapters.kafka.client import TIMEOUT_S, Batch, TransactionalWriter, explain
+from cutwater.adapters.kafka.client import TIMEOUT_S, explain
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.writers.transactional_writer import Batch, TransactionalWriter
 from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
 from cutwater.core.protocol.topics import LISTED_BYTES_MAX
 
