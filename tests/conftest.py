@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
+import journal
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.jars import jars
@@ -80,6 +81,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(parser)
+    journal.add_options(parser)
     parser.addoption("--record", action="store_true", help="write tests/seconds.json from this run")
 
 
@@ -87,11 +89,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Tiers(config))
     if config.getoption("--tier") == QUICK:
         settings.load_profile(QUICK)
+    passed = journal.begin(config)
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(_AtOnce(config))
         config.pluginmanager.register(TimeLeft(config))
         if config.getoption("--record"):
-            config.pluginmanager.register(Record())
+            config.pluginmanager.register(Record(passed))
 
 
 _left = LeftClients()

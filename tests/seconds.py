@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from journal import Passed
 
 FILE = Path(__file__).with_name("seconds.json")
 TIERS_FILE = Path(__file__).with_name("tiers.json")
@@ -106,18 +108,20 @@ def tiers_of(took: Iterable[tuple[str, bool, float]]) -> Tiers:
 
 
 class Record:
-    """Writes both files anew from a run of all tests."""
+    """Writes both files anew from a run of all tests. `passed`: what an earlier part of the run has passed."""
 
-    def __init__(self) -> None:
-        self._took: defaultdict[str, float] = defaultdict(float)
-        self._slow: set[str] = set()
+    def __init__(self, passed: Mapping[str, Passed]) -> None:
+        self._took = defaultdict(float, {nodeid: one.seconds for nodeid, one in passed.items()})
+        self._slow = {nodeid for nodeid, one in passed.items() if one.slow}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._took[report.nodeid] += report.duration
         if "slow" in report.keywords:
             self._slow.add(report.nodeid)
 
-    def pytest_sessionfinish(self) -> None:
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        if exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            return  # not all have run
         each: defaultdict[str, list[float]] = defaultdict(list)
         for nodeid, took_s in self._took.items():
             each[nodeid.partition("[")[0]].append(took_s)
