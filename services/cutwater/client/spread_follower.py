@@ -17,7 +17,7 @@ from cutwater.adapters.hashing import key_hash
 from cutwater.adapters.kafka.client import bounds, partition_count
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.long_lived_consumer import LongLivedConsumer
-from cutwater.adapters.kafka.writers.single_record import write_record
+from cutwater.adapters.kafka.single_record import write_record
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.kafka_client_log import QUIET
 from cutwater.adapters.runtime.process_name import process_name

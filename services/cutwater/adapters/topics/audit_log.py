@@ -9,7 +9,7 @@ from cutwater.adapters.avro.protocol_records import millis
 from cutwater.adapters.kafka import admin
 from cutwater.adapters.kafka.client import wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.writers.single_record import newest_values, write_record
+from cutwater.adapters.kafka.single_record import newest_values, write_record
 from cutwater.core.access.audit_log import Argument, AuditRecord, AuditRecords
 from cutwater.core.checks import replication
 from cutwater.core.errors import UsageError

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cutwater.adapters.avro.codec import protocol_codec
 from cutwater.adapters.avro.protocol_records import millis
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.writers.single_record import newest_values, write_record
+from cutwater.adapters.kafka.single_record import newest_values, write_record
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.core.cadence.decisions import Decision
 from cutwater.core.protocol import topics

@@ -9,7 +9,6 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka import admin
 from cutwater.adapters.kafka.client import bounds, make_consumer, partition_count, read_range
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.writers.transactional_writer import Batch, TransactionalWriter
 from cutwater.core.checks.replication import Replication
 from cutwater.core.errors import ProtocolError
 from cutwater.core.protocol import topics
@@ -84,6 +83,9 @@ class SpreadPlans:
         Producers that were silent for a day are removed with it. Raises FencedError if another process changes the
         plan meanwhile: nothing is written then. Raises as `make` does.
         """
+        # Producers and commands only read the plan.
+        from cutwater.adapters.kafka.writers.transactional_writer import Batch, TransactionalWriter
+
         topic = topics.spread(self._job)
         admin.ensure_topics(self._cluster, [topics.spread_topic(self._job)], self._copies)
         writer = TransactionalWriter(self._cluster, topics.spread_id(self._job))

@@ -12,7 +12,7 @@ import pytest
 
 from cutwater.adapters.kafka.admin import delete_topics, describe_topics
 from cutwater.adapters.kafka.client import make_consumer, read_tail
-from cutwater.adapters.kafka.writers.single_record import write_record
+from cutwater.adapters.kafka.single_record import write_record
 from cutwater.adapters.runtime.process_name import user_name
 from cutwater.adapters.topics.audit_log import read_audit
 from cutwater.core.access.audit_log import BEGUN, DONE, FAILED

@@ -1,1 +1,1 @@
-"""Writers of records: transactions under an id, copies with their headers, topics of single records."""
+"""Writers in transactions: under an id that fences its older owner, and copies with their headers."""
