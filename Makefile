@@ -96,7 +96,7 @@ test: $(CLASSES) ## Run the quick tests, in ten minutes (T=mirror, T=tests/unit/
 test-all: $(CLASSES) ## Run every test, in over an hour; two that fail have one more chance alone (RESUME=1: go on where a run on this commit was interrupted; PART=2/16: a sixteenth of the slow ones; RECORD=1: note their seconds)
 	@$(BIN)/python tests/tools.py
 	@rm -f build/test.code
-	@($(PYTEST) $(if $(PART),--tier slow --part $(PART),--journal build/tests.passed $(if $(RESUME),--resume)) --ignore=tests/containers $(if $(RECORD),--record); $(ENDED)) \
+	@($(PYTEST) $(if $(PART),--tier slow --part $(PART),--journal=build/tests.passed $(if $(RESUME),--resume)) --ignore=tests/containers $(if $(RECORD),--record); $(ENDED)) \
 	  || $(if $(PART),exit 1,CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/python tests/again.py)
 	@$(if $(PART),,$(MAKE) --no-print-directory test-containers)
 

@@ -60,7 +60,7 @@ def run(tree: Path, *options: str, **environment: str) -> tuple[int, list[int], 
     """Pytest's code, the numbers of the tests that ran, and what it said."""
     ran = tree.parent / "ran"
     ran.write_text("")
-    asked = [sys.executable, "-m", "pytest", "-q", "--journal", "build/tests.passed", *options]
+    asked = [sys.executable, "-m", "pytest", "-q", "--journal=build/tests.passed", *options]
     given = {**os.environ, "PYTHONPATH": str(TESTS), "RAN": str(ran), **environment}
     done = subprocess.run(asked, cwd=tree, env=given, capture_output=True, text=True, timeout=120, check=False)
     return done.returncode, sorted(int(one) for one in ran.read_text().split()), done.stdout + done.stderr
