@@ -59,13 +59,12 @@ class Journal:
         """Read what an earlier run has noted. Raises UsageError if it cannot be of this tree."""
         if self.resume and self.tree is None:
             raise pytest.UsageError("--resume: commit first; what has passed is known by the commit's tree")
-        lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
+        text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
+        lines = text.split("\n")[:-1]  # the last line may be half of one
         if self.resume and lines[:1] != [self.tree]:
             raise pytest.UsageError(f"--resume: {self.path} has no run of this commit's tree; run all tests")
         if self.resume:
-            # The last line may be half of one.
-            whole = (json.loads(one) for one in lines[1:] if one.endswith("]"))
-            self.passed = {nodeid: Passed(slow, took_s) for nodeid, slow, took_s in whole}
+            self.passed = {nodeid: Passed(slow, took_s) for nodeid, slow, took_s in map(json.loads, lines[1:])}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text("".join(f"{one}\n" for one in [self.tree, *map(_line, self.passed.items())]))
 
