@@ -22,6 +22,7 @@ from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.errors import MachineError, ProtocolError, UnavailableError
 from cutwater.core.generations.source_topics import Sources, only
 from cutwater.core.generations.start_state import FIRST, StartState
+from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater_spark.checkpoint import Checkpoint, Seed, parse_plan
@@ -119,15 +120,21 @@ def test_events_of_a_copys_new_partition_end_the_query() -> None:
         seen_of({"events": 1, "rejected": 0, "oldest": 3, "unknown": 1}, BOTH)
 
 
+@pytest.fixture
+def job(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Job:
+    """With a source of two partitions."""
+    (tmp_path / "job.yaml").write_text(counting.job_text(unique("offsets"), per_epoch=100_000))
+    (tmp_path / "event.avsc").write_text(counting.SCHEMA)
+    made = load_job(tmp_path / "job.yaml")
+    ensure_topics(broker.cluster, [topics.events(made.topic, 2)])
+    return made
+
+
 @pytest.mark.slow
 def test_the_next_batch_reads_as_many_as_it_is_told(
-    broker: Any, spark: SparkSession, tmp_path: Path, unique: Callable[[str], str]
+    broker: Any, spark: SparkSession, tmp_path: Path, job: Job
 ) -> None:
     """Of a map that is no public interface of Spark: another version may have none."""
-    (tmp_path / "job.yaml").write_text(counting.job_text(unique("limit"), per_epoch=100_000))
-    (tmp_path / "event.avsc").write_text(counting.SCHEMA)
-    job = load_job(tmp_path / "job.yaml")
-    ensure_topics(broker.cluster, [topics.events(job.topic, 2)])
     EventWriter(broker.cluster, job, None).write_all(counting.events(1_000))
     read: list[int] = []
 
@@ -148,16 +155,12 @@ def test_the_next_batch_reads_as_many_as_it_is_told(
 
 @pytest.mark.slow
 def test_the_source_holds_events_back_for_an_interval(
-    broker: Any, spark: SparkSession, tmp_path: Path, unique: Callable[[str], str]
+    broker: Any, spark: SparkSession, tmp_path: Path, job: Job
 ) -> None:
     """From the start on by options, later by the map, while the query runs: its trigger stays the same.
 
     A full batch does not wait. What the next batches read is counted by the events that come meanwhile.
     """
-    (tmp_path / "job.yaml").write_text(counting.job_text(unique("interval"), per_epoch=100_000))
-    (tmp_path / "event.avsc").write_text(counting.SCHEMA)
-    job = load_job(tmp_path / "job.yaml")
-    ensure_topics(broker.cluster, [topics.events(job.topic, 2)])
     writer = EventWriter(broker.cluster, job, None)
     read: list[tuple[float, int]] = []
 
@@ -199,20 +202,16 @@ def test_a_spark_without_that_map_keeps_the_limit_and_says_so(spark: SparkSessio
 @pytest.mark.slow
 @pytest.mark.parametrize(("tasks", "numbers"), [(0, [2, 2]), (1, [1, 1]), (9, [2, 2])])
 def test_at_most_so_many_tasks_read_the_source(
-    broker: Any, spark: SparkSession, tmp_path: Path, unique: Callable[[str], str], tasks: int, numbers: list[int]
+    broker: Any, spark: SparkSession, tmp_path: Path, job: Job, tasks: int, numbers: list[int]
 ) -> None:
     """Of two partitions; every event is read once."""
-    (tmp_path / "job.yaml").write_text(counting.job_text(unique("tasks"), per_epoch=600))
-    (tmp_path / "event.avsc").write_text(counting.SCHEMA)
-    job = load_job(tmp_path / "job.yaml")
-    ensure_topics(broker.cluster, [topics.events(job.topic, 2)])
     EventWriter(broker.cluster, job, None).write_all(counting.events(1_000))
     found: list[tuple[int, int]] = []
 
     def batch(frame: Any, _epoch: int) -> None:
         found.append((frame.rdd.getNumPartitions(), frame.select("partition", "offset").distinct().count()))
 
-    raw = read_events(spark, job, broker.cluster, tasks=tasks)
+    raw = read_events(spark, job, broker.cluster, limit=600, tasks=tasks)
     started = raw.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).foreachBatch(batch)
     query = started.trigger(availableNow=True).start()
     assert query.awaitTermination(60)
