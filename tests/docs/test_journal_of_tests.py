@@ -12,13 +12,18 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 CONFTEST = """
-import journal
+import pathlib, journal, seconds
+
+seconds.FILE, seconds.TIERS_FILE = pathlib.Path("build/seconds.json"), pathlib.Path("build/tiers.json")
+seconds.LEAST_S = 0
 
 def pytest_addoption(parser):
     journal.add_options(parser)
 
 def pytest_configure(config):
-    journal.begin(config)
+    passed = journal.begin(config)
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(seconds.Record(passed))
 """
 TRIES = """
 import os, pathlib, pytest
@@ -39,7 +44,8 @@ def tree(tmp_path: Path) -> Path:
     made = tmp_path / "tree"
     made.mkdir()
     (made / "conftest.py").write_text(CONFTEST)
-    (made / "test_some.py").write_text(TRIES)
+    (made / "tests" / "some").mkdir(parents=True)
+    (made / "tests" / "some" / "test_some.py").write_text(TRIES)
     (made / ".gitignore").write_text("__pycache__\n.pytest_cache\nbuild\n")
     git(made, "init", "-q")
     commit(made)
@@ -102,8 +108,19 @@ def test_another_tree_is_refused(tree: Path, committed: bool) -> None:
     assert run(tree)[:2] == (0, [0, 1, 2, 3, 4, 5])
 
 
+def test_a_run_in_two_parts_is_recorded_as_one(tree: Path) -> None:
+    """The first part, which was interrupted, writes neither file: most tests would be missing."""
+    run(tree, STOP="1")
+    assert not list((tree / "build").glob("*.json"))
+    assert run(tree, "--resume")[:2] == (0, [4, 5])
+    [(folder, tiers)] = json.loads((tree / "build" / "tiers.json").read_text()).items()
+    assert (folder, tiers["quick"][0]) == ("some", 6)
+    assert list(json.loads((tree / "build" / "seconds.json").read_text())) == ["tests/some/test_some.py::test_one"]
+
+
 def test_a_journal_has_seconds_and_tiers(tree: Path) -> None:
-    """From which a run in two parts is recorded as one."""
     run(tree)
     lines = (tree / "build" / "tests.passed").read_text().splitlines()[1:]
-    assert [json.loads(one)[:2] for one in lines] == [[f"test_some.py::test_one[{at}]", False] for at in range(6)]
+    assert [json.loads(one)[:2] for one in lines] == [
+        [f"tests/some/test_some.py::test_one[{at}]", False] for at in range(6)
+    ]
