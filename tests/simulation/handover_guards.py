@@ -18,6 +18,7 @@ from cutwater.core.protocol.records import Committed
 from cutwater.publisher import transaction
 from cutwater.publisher.handover.handover import HandoverRunner
 from cutwater.publisher.handover.state_diff import DifferenceSource
+from cutwater.publisher.handover.state_stores import StateStores
 from cutwater.publisher.transaction import OutputWriter, Transaction
 from cutwater_spark.epoch.row_proof import ProvedRows
 from simulation.checker import (
@@ -62,6 +63,11 @@ def whatever_it_has_read(candidate: Any, _claim: Any, _last: Any) -> str | None:
 
 def nothing_published(*_args: Any) -> None:
     """The published state is not looked for."""
+
+
+def not_noted(_states: Any, store: Any, _generation: Any) -> Any:
+    """Who opens a store notes no row that is written to it."""
+    return store
 
 
 def position_first(self: OutputWriter, one: Transaction) -> None:
@@ -156,6 +162,14 @@ HANDOVER_GUARDS = (
         "I4",
         off(HandoverRunner, "_old", nothing_published),
         _of(),
+        _WRONG,
+    ),
+    Guard(
+        "what is written behind a comparison ahead is compared",
+        "rows that the output lacks after a promotion",
+        "I4",
+        off(StateStores, "_noting", not_noted),
+        _of(preload=True, weights={"claim": 5.0}),
         _WRONG,
     ),
     Guard(

@@ -10,6 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 from cutwater.core.job.job import Job
+from cutwater.core.output.suspects import Suspects
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.bulk_load import Done, Slice, remaining_slices
@@ -76,10 +77,12 @@ class SimFolders(StoreFolders):
             lambda _folder: _Held(disk, self._process, self._held),
         )
 
-    def adopt_preload(self, generation: Generation) -> None:
+    def adopt_preload(self, generation: Generation) -> bool:
         ahead = self._disks.get((generation, True))
-        if ahead is not None and id(ahead) not in self._held and (generation, False) not in self._disks:
-            self._disks[generation, False] = self._disks.pop((generation, True))
+        if ahead is None or id(ahead) in self._held or (generation, False) in self._disks:
+            return False
+        self._disks[generation, False] = self._disks.pop((generation, True))
+        return True
 
     def remove_preload(self, generation: Generation) -> None:
         if id(self._disks.get((generation, True))) in self._held:
@@ -124,7 +127,7 @@ class SimBulk(BulkLoader):
         for one in remaining_slices(slices, done):
             if one.records_max:
                 task = self._task(milestone, Path("files"), [one], 1, floor_ms)
-                SimWorker(task, self._cluster, hand_over, self._stopping).run()
+                SimWorker(task, self._cluster, hand_over, self._stopping, self._store.touched).run()
         return done
 
 
@@ -152,10 +155,12 @@ class SimFile:
 _FILES: dict[str, Any] = {}
 
 
-def _write_sorted(path: str, gathered: Any) -> bool:
+def _write_sorted(path: str, gathered: Any, touched: Suspects | None = None) -> bool:
     rows: dict[bytes, bytes] = {}
     if not gathered.write(rows):
         return False
+    if touched is not None:
+        touched.add(rows)
     _FILES[path] = SimFile(rows)
     return True
 

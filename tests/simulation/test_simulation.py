@@ -42,6 +42,7 @@ FAULTS = (
     *("clock jump", "compacted", "evicted", "late row", "transaction timed out", "unknown outcome", "view lost"),
     *("overlapping windows", "windows published once", "store lost"),
     *("generations", "claim", "rollback", "promote", "hand-over", "candidate preloaded"),
+    "states compared ahead",
     *("checkpoint rolled back", "generation ended", "Concurrent driver"),
     *("power lost", *(f"lost tail of {topic}" for topic in LOSING)),
     *("aged", "tombstone", "tombstone not acknowledged"),

@@ -78,7 +78,10 @@ VIEWS: dict[str, Partitions | None] = {"view": None, "part": frozenset({1})}
 STALLING = ("driver", "signal", "publisher")
 """Those of which a second one may start while the first does not move: fencing must tell them apart."""
 DRAIN_ROUNDS = 400
-TOLD = ("hand-over", "published state lost", "left behind", "candidate preloaded", "overtaken", "other windows")
+TOLD = (
+    *("hand-over", "published state lost", "left behind", "candidate preloaded", "states compared ahead"),
+    *("overtaken", "other windows"),
+)
 """What a publisher says of generations."""
 RUNS_LONGER = 3
 """By this factor where generations share the steps."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,7 +22,7 @@ from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Heartbeat, Milestone
 from cutwater.core.state.reader_names import PUBLISHER
-from cutwater.publisher.handover.state_diff import DifferenceSource, Within
+from cutwater.publisher.handover.state_diff import DifferenceSource, Side, Within
 from cutwater.publisher.handover.state_stores import StateReader, StateStores, compared_above_ms
 from cutwater.views.changelog.proof import Overtaken
 from cutwater.views.changelog.range_reader import Stopped
@@ -201,12 +201,15 @@ class HandoverRunner:
         # The published parts lead to another milestone, which cannot be read any more: repeat all rows.
         repeat = bool(position.parts) and not goes_on
         floor_ms = self._floor_ms(to, whole)
+        before = None
+        if old is not None and whole is not None:
+            before = old, self._within(self._known_above_ms(floor_ms, old, whole), whole)
+        after = new, self._within(max(floor_ms, self._whole_above_ms(to)), to)
+        suspects = None if repeat else self._suspects(before, after)
         source = DifferenceSource(
             self._job,
-            None
-            if old is None or whole is None
-            else (old, self._within(self._known_above_ms(floor_ms, old, whole), whole)),
-            (new, self._within(max(floor_ms, self._whole_above_ms(to)), to)),
+            before,
+            after,
             RowKinds(
                 FINAL if self._final else UPDATE,
                 self._published_up_to_ms(plan, position, whole, old, repeat),
@@ -214,14 +217,22 @@ class HandoverRunner:
             ),
             begun=sum(position.rows) if goes_on else 0,
             repeat=repeat,
+            suspects=suspects,
         )
         self._log.info(
             "hand-over",
             token=str(to.token),
             after=str(whole.token) if whole else "none",
             rewinds_to=plan.rewinds_to,
+            compares="all" if suspects is None else len(suspects),
         )
         return Attempt(plan, replace(position, progress=to.changelog_cut if repeat else mark), source)
+
+    def _suspects(self, before: Side | None, after: Side) -> Sequence[bytes] | None:
+        """Return the storage keys of the rows that may differ; None if all rows must be compared."""
+        if before is None or before[1] != after[1]:
+            return None
+        return self._states.suspects(before[0], after[0], after[1][0])
 
     def _whole_above_ms(self, to: Milestone) -> int:
         """Return the window end above which the new state has all panes of its windows."""

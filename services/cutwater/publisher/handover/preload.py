@@ -116,8 +116,12 @@ class _Loads:
             raise DiskFullError("the disk has too little free space to load states ahead of the hand-over")
         floor_ms = compared_above_ms(self._job.overlap_ms, newest, whole) - self._job.overlap_ms
         self._up_to(newest, floor_ms)
-        if not self._states.lasting:
-            self._up_to(whole, floor_ms)
+        if self._states.lasting:
+            return
+        self._up_to(whole, floor_ms)
+        old, new = (self._preloads[one].store for one in (whole.generation, newest.generation))
+        if old is not None and new is not None:
+            self._states.compare_ahead(old, new, floor_ms, self._stopping, self._log)
 
     def _up_to(self, milestone: Milestone, floor_ms: int) -> None:
         generation, now_ms = milestone.generation, self._now_ms()

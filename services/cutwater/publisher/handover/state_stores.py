@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +14,8 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.protocol.topics import MIN_COMPACTION_LAG_MS
 from cutwater.core.state.backlog import MARGIN_MS, Entry, Jump
+from cutwater.publisher.handover.ahead_comparison import AheadComparison
+from cutwater.publisher.handover.row_sameness import same_row_of
 from cutwater.publisher.handover.store_folders import StoreFolders
 from cutwater.views.bulk.loader import BULK_RECORDS, BulkLoader, Unobserved
 from cutwater.views.changelog.proof import Overtaken
@@ -65,12 +67,13 @@ class StateStores:
         self.lasting = lasting
         self._folders = folders or StoreFolders(root, job_of or (lambda _: job), segment)
         self._workers, self._native, self._least_records = workers, native, least_records
+        self._comparison: AheadComparison | None = None
         self._ahead: dict[Generation, _Ahead] = {}
         """The preloaded stores. Each has its own folder beside its generation's store, which may be kept."""
 
     def open(self, generation: Generation) -> Store:
         """Open the generation's store, which may be empty."""
-        return self._folders.open(generation)
+        return self._noting(self._folders.open(generation), generation)
 
     def bulk(
         self,
@@ -95,7 +98,30 @@ class StateStores:
 
     def open_preload(self, generation: Generation) -> Store:
         """Open a store to preload into."""
-        return self._folders.open_preload(generation)
+        return self._noting(self._folders.open_preload(generation), generation)
+
+    def _noting(self, store: Store, generation: Generation) -> Store:
+        if self._comparison is not None and generation in self._comparison.of:
+            store.touched = self._comparison.suspects
+        return store
+
+    def compare_ahead(self, old: Store, new: Store, floor_ms: int, stopping: Callable[[], bool], log: Any) -> None:
+        """Compare two preloaded stores, which nobody else uses, above a window end: for the first time, or what
+        may differ since. Raises Stopped, MachineError."""
+        of = old.generation, new.generation
+        if self._comparison is None or self._comparison.of != of:
+            self._comparison = AheadComparison(*of, floor_ms, same_row_of(old.job, new.job), log)
+        self._comparison.refresh(old, new, stopping)
+
+    def suspects(self, old: Store, new: Store, floor_ms: int) -> Sequence[bytes] | None:
+        """Return the storage keys of the rows above a window end that may differ, in order; None: compare all."""
+        if self._comparison is None:
+            return None
+        return self._comparison.suspects_of(old.generation, new.generation, floor_ms)
+
+    def _forget_comparison(self, generation: Generation) -> None:
+        if self._comparison is not None and generation in self._comparison.of:
+            self._comparison = None
 
     def roomy(self) -> bool:
         """Return True if the disk has room to preload."""
@@ -123,14 +149,16 @@ class StateStores:
     def adopt_preload(self, generation: Generation, floor_ms: int, now_ms: int) -> None:
         """Start a store with the preloaded one, if that is recent and has all windows above `floor_ms`."""
         found = self._ahead.pop(generation, None)
-        if found is not None and found.floor_ms <= floor_ms and now_ms - found.at_ms < AHEAD_MS:
-            self._folders.adopt_preload(generation)
+        usable = found is not None and found.floor_ms <= floor_ms and now_ms - found.at_ms < AHEAD_MS
+        if not (usable and self._folders.adopt_preload(generation)):
+            self._forget_comparison(generation)
         with suppress(OSError):  # `tidy` retries
-            self.drop_preload(generation)
+            self._folders.remove_preload(generation)
 
     def drop_preload(self, generation: Generation) -> None:
         """Delete the preloaded store, which must be closed. Raises OSError."""
         self._ahead.pop(generation, None)
+        self._forget_comparison(generation)
         self._folders.remove_preload(generation)
 
     def drop_other_preloads(self, kept: Collection[Generation]) -> None:
@@ -141,11 +169,14 @@ class StateStores:
 
     def forget(self, generation: Generation) -> None:
         """Delete the generation's store, which must be closed."""
+        if generation not in self._ahead:  # otherwise the preloaded store is the compared one
+            self._forget_comparison(generation)
         self._folders.remove(generation)
 
     def tidy(self, generation: Generation) -> None:
         """Delete all stores that only a hand-over needs. `generation`: the one that is published now."""
         self._ahead.clear()
+        self._comparison = None
         self._folders.remove_others(generation if self.lasting else None)
 
     def open_at(self, entry: Entry, or_later: bool = False) -> Store | None:

@@ -36,9 +36,9 @@ class StoreFolders:
         folder = preload_folder(self._folder(generation))
         return Store(folder, self._job_of(generation), generation, segment=self._segment)
 
-    def adopt_preload(self, generation: Generation) -> None:
-        """Make the preloaded store the generation's, if only the preloaded one exists."""
-        adopt_preload(self._folder(generation))
+    def adopt_preload(self, generation: Generation) -> bool:
+        """Make the preloaded store the generation's, if only the preloaded one exists; return whether it is."""
+        return adopt_preload(self._folder(generation))
 
     def remove_preload(self, generation: Generation) -> None:
         """Delete the preloaded store, which must be closed. Raises OSError."""

@@ -46,6 +46,19 @@ def closed_pieces(store: Store, job: Job, after_ms: int, up_to_ms: int) -> Itera
             yield rows
 
 
+def named_pieces(
+    store: Store, names: Sequence[bytes], after_ms: int, up_to_ms: int
+) -> Iterator[Sequence[tuple[bytes, bytes]]]:
+    """Yield the named rows (storage keys, in order) that exist, of windows with an end in (after, up to]."""
+    after, up_to = key_layout.end_suffix(after_ms), key_layout.end_suffix(up_to_ms)
+    meant = [name for name in names if after < name[-key_layout.END_BYTES :] <= up_to]
+    for at in range(0, len(meant), PIECE_ROWS):
+        some = meant[at : at + PIECE_ROWS]
+        found = zip(some, store.values(some), strict=True)
+        if rows := [(name, value) for name, value in found if value is not None]:
+            yield rows
+
+
 def _pieces(store: Store, job: Job, start: bytes, stop: bytes) -> Iterator[Sequence[tuple[bytes, bytes]]]:
     if not job.overlap_ms:
         return store.scan(start, stop, PIECE_ROWS)

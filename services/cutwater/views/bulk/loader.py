@@ -25,6 +25,7 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core import errors
 from cutwater.core.errors import CutwaterError, DivergenceError, MachineError
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
+from cutwater.core.output.suspects import Suspects
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.bulk_load import Done, Slice, Task, divided, remaining_slices
 from cutwater.views.bulk.worker import Worker
@@ -119,7 +120,10 @@ class BulkLoader:
         rest = remaining_slices(slices, done)
         alone = sum(one.records_max for one in rest) < self._least_records
         parts = divided(rest, 1 if alone else self._workers)
-        crew = _InProcessPool(self._cluster) if alone else _WorkerPool(self._cluster, len(parts))
+        touched = self._store.touched
+        crew = _InProcessPool(self._cluster, touched) if alone else _WorkerPool(self._cluster, len(parts))
+        if touched is not None and not alone:
+            touched.give_up()  # too many rows to gather their names from other processes
         try:
             shutil.rmtree(folder, ignore_errors=True)
             try:
@@ -166,8 +170,9 @@ class BulkLoader:
 class _InProcessPool:
     """Loader in this process for small loads, for which starting a process would take longer."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: Cluster, touched: Suspects | None = None) -> None:
+        """`touched`: gets the storage keys of the rows."""
+        self._cluster, self._touched = cluster, touched
         self._tasks: list[Task] = []
 
     def start(self, task: Task) -> None:
@@ -179,7 +184,8 @@ class _InProcessPool:
 
     def _files(self, task: Task, stopping: Callable[[], bool]) -> list[tuple[str, Done]]:
         told: list[tuple[str, Done]] = []  # files, few
-        worker = Worker(task, self._cluster, lambda path, done: told.append((path, done)), stopping)
+        tell = lambda path, done: told.append((path, done))  # noqa: E731
+        worker = Worker(task, self._cluster, tell, stopping, self._touched)
         try:
             worker.run()
         except (CutwaterError, Stopped):

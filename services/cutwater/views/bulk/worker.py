@@ -27,8 +27,9 @@ from cutwater.adapters.fetch.fetcher import Fetcher
 from cutwater.adapters.kafka.client_config import Cluster, Security
 from cutwater.adapters.runtime.garbage_collection import rare_collections
 from cutwater.core.errors import CutwaterError, UnavailableError
+from cutwater.core.output.suspects import Suspects
 from cutwater.core.state.bulk_load import Done, Task
-from cutwater.views.bulk.newest_rows import NewestRows, NewestRowsPort
+from cutwater.views.bulk.newest_rows import Into, NewestRows, NewestRowsPort
 from cutwater.views.bulk.newest_rows_native import NativeNewestRows
 from cutwater.views.changelog.range_reader import Stopped
 from cutwater.views.store.rocksdb_tuning import failure
@@ -48,7 +49,10 @@ class Worker:
         cluster: Cluster,
         tell: Callable[[str, Done], None],
         stopping: Callable[[], bool] = lambda: False,
+        touched: Suspects | None = None,
     ) -> None:
+        """`touched`: gets the storage keys of the rows; None: nobody needs them."""
+        self._touched = touched
         self._task = task
         self._tell = tell
         self._stopping = stopping
@@ -97,7 +101,7 @@ class Worker:
     def _write(self) -> None:
         self._files += 1
         path = str(Path(self._task.folder) / f"{self._task.slices[0].partition}-{self._files}.sst")
-        if not write_sorted(path, self._gathered):
+        if not write_sorted(path, self._gathered, self._touched):
             path = ""
         found = self._gathered
         now = Done(dict(self._next), found.rows, found.digest, found.records, found.bytes)
@@ -106,13 +110,24 @@ class Worker:
         self._tell(path, Done(now.next, *more))
 
 
-def write_sorted(path: str, gathered: NewestRowsPort) -> bool:
-    """Write the held rows as a file for RocksDB; return False, without a file, if there are none. Raises
-    MachineError if the file cannot be written."""
+class _Noting:
+    """A writer of sorted rows that also notes their names."""
+
+    def __init__(self, to: Into, touched: Suspects) -> None:
+        self._to, self._touched = to, touched
+
+    def __setitem__(self, key: bytes, value: bytes) -> None:
+        self._to[key] = value
+        self._touched.add((key,))
+
+
+def write_sorted(path: str, gathered: NewestRowsPort, touched: Suspects | None = None) -> bool:
+    """Write the held rows as a file for RocksDB; return False, without a file, if there are none.
+    `touched`: gets their storage keys. Raises MachineError if the file cannot be written."""
     try:
         writer = SstFileWriter(Options(raw_mode=True))
         writer.open(path)
-        if not gathered.write(writer):
+        if not gathered.write(writer if touched is None else _Noting(writer, touched)):
             Path(path).unlink()
             return False
         writer.finish()

@@ -130,6 +130,11 @@ class Preloader:
         self._store: Store | None = None
         self._done = Done({})
 
+    @property
+    def store(self) -> Store | None:
+        """The open store; None while there is nothing in it."""
+        return self._store
+
     def up_to(
         self,
         milestone: Milestone,

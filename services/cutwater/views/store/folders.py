@@ -62,15 +62,17 @@ def preload_folder(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}{_AHEAD}")
 
 
-def adopt_preload(folder: Path) -> None:
-    """Rename the preloaded folder to the view's, if only the preloaded one exists."""
+def adopt_preload(folder: Path) -> bool:
+    """Rename the preloaded folder to the view's, if only the preloaded one exists; return whether it was."""
     ahead = preload_folder(folder)
     if folder.exists() or not ahead.is_dir():
-        return
+        return False
     with suppress(OSError), locked(_lock_of(ahead)):  # open, or the rename failed: the view is built without it
         ahead.rename(folder)
         shutil.rmtree(loading_folder(ahead), ignore_errors=True)  # left by a load that was killed
         _lock_of(ahead).unlink()
+        return True
+    return False
 
 
 def remove_preload(folder: Path) -> None:

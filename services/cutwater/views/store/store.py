@@ -20,6 +20,7 @@ from cutwater.adapters.avro.codec import crc64
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.core.errors import MachineError, UsageError
 from cutwater.core.job.job import Job
+from cutwater.core.output.suspects import Suspects
 from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
@@ -94,6 +95,8 @@ class Store:
         self.folder = folder
         self.written_bytes = 0
         """Bytes of keys and values written since the start; a rewritten row counts again."""
+        self.touched: Suspects | None = None
+        """Gathers the storage keys of the rows that are written; None: nobody needs them."""
         self._failed = False
         self._job, self._generation, self._partitions = job, generation, partitions
         self._segment = segment or segment_ms(job)
@@ -107,6 +110,11 @@ class Store:
     def job(self) -> Job:
         """The job of its rows."""
         return self._job
+
+    @property
+    def generation(self) -> Generation:
+        """The generation of its rows."""
+        return self._generation
 
     def _look(self) -> None:
         try:
@@ -161,6 +169,11 @@ class Store:
         with self._guard("reading a row"):
             return self._db.get(name)
 
+    def values(self, names: Sequence[bytes]) -> list[bytes | None]:
+        """Return the present values of storage keys, in their order."""
+        with self._guard("reading rows"):
+            return [self._db.get(name) for name in names]
+
     def figures(self) -> Figures | None:
         """Return the table's statistics; None while it is closed or replaced."""
         try:
@@ -176,6 +189,7 @@ class Store:
 
     def put(self, rows: Mapping[bytes, bytes], bulk: bool = False) -> None:
         """Write some rows of the milestone after `begin`. `bulk`: skip the log, since `commit` flushes."""
+        self._note(rows)
         with self._guard("writing rows"):
             self._db.write(rows, logged=not bulk)
         self.written_bytes += _size(rows)
@@ -243,6 +257,7 @@ class Store:
         if lower is not None:
             drop_ms = max(drop_ms, lower)
             moved[_LOWER] = str(lower).encode()
+        self._note(rows)
         with self._guard(f"committing {entry.milestone.token}"):
             if bulk:
                 self._db.flush()
@@ -255,6 +270,10 @@ class Store:
             shutil.rmtree(restoring_folder(self.folder), ignore_errors=True)
         self.applied, self.applying, self.lower_ms, self._live = entry, None, lower, live
         self.written_bytes += _size(rows)
+
+    def _note(self, rows: Mapping[bytes, bytes]) -> None:
+        if self.touched is not None:
+            self.touched.add(rows)
 
     def floor_ms(self, horizon_ms: int) -> int:
         """Return the bound for this horizon: windows that end at or below it are not kept."""
