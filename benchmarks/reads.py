@@ -20,7 +20,7 @@ from benchmarks.reading.load import choices
 from benchmarks.reading.timed_rehydrator import LAYERS
 from benchmarks.rehydrate.log import GENERATION, Log
 from benchmarks.rehydrate.workloads import Workload
-from cutwater.views.store.store import folder_of
+from cutwater.views.store.folders import folder_of
 
 TITLE = "Point reads of a view that follows its job"
 SIZE, SIZE_MAX = 1_000_000, 20_000_000

@@ -36,8 +36,9 @@ from cutwater.local.processes.restart_policy import RestartPolicy
 from cutwater.views.bulk.loader import workers_by_default
 from cutwater.views.changelog.record_reader import KeyReader
 from cutwater.views.query.presenter import Presenter
+from cutwater.views.store.folders import folder_of
 from cutwater.views.store.key_layout import WINDOWS_END, Window, parse, segment_prefix
-from cutwater.views.store.store import Store, folder_of
+from cutwater.views.store.store import Store
 
 _SPENT = re.compile(r"^cutwater_view_(?:apply_seconds_sum|snapshot_restore_seconds) (\S+)$", re.MULTILINE)
 NATIVE = "cutwater-native"

@@ -17,8 +17,9 @@ import pytest
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.errors import MachineError
+from cutwater.views.store.folders import folder_of
 from cutwater.views.store.key_layout import Window, storage_key
-from cutwater.views.store.store import Store, folder_of
+from cutwater.views.store.store import Store
 from support.cli.commandline import Cli
 from support.cli.jsonshapes import parsed, parsed_lines
 from support.events import counting

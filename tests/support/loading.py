@@ -10,7 +10,8 @@ from typing import Any
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.protocol.records import Milestone
 from cutwater.views.query.view import View
-from cutwater.views.store.store import Store, folder_of
+from cutwater.views.store.folders import folder_of
+from cutwater.views.store.store import Store
 from support.events import counting
 from support.harness import GENERATION, Flow, flow
 

@@ -34,7 +34,7 @@ from cutwater.views.snapshots.local_tier import Checkpoints
 from cutwater.views.snapshots.point_in_time import read_sources
 from cutwater.views.snapshots.repositories import repository_of
 from cutwater.views.snapshots.restore import Tier
-from cutwater.views.store.store import folder_of
+from cutwater.views.store.folders import folder_of
 
 OFFSETS_EACH = 3
 """A milestone takes an offset, its transaction's marker another one; heartbeats lie between them."""

@@ -13,7 +13,7 @@ from cutwater.core.state.snapshot_manifest import Manifest
 from cutwater.views.snapshots.local_tier import Checkpoints
 from cutwater.views.snapshots.repositories import repository_of
 from cutwater.views.snapshots.restore import Restorer, Tier, stream_check
-from cutwater.views.store.store import folder_of
+from cutwater.views.store.folders import folder_of
 
 
 class Unlogged:

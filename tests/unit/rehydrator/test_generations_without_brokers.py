@@ -22,7 +22,8 @@ from cutwater.rehydrator.generation import first_generation
 from cutwater.rehydrator.generation.first_generation import choose_generation
 from cutwater.views.follow import follower
 from cutwater.views.query.view import State
-from cutwater.views.store.store import Store, folder_of
+from cutwater.views.store.folders import folder_of
+from cutwater.views.store.store import Store
 from support.views.changelogs import GENERATION, make_job, until
 from unit.rehydrator.test_service import NEXT, promote, rehydrator
 from unit.views.store.test_store import entry

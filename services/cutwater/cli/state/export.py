@@ -21,8 +21,7 @@ from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.query.peer_placement import Shares, shares_of
 from cutwater.core.util.text_tables import Column, Styled
 from cutwater.local import running_file
-from cutwater.views.store.folders import generations_in
-from cutwater.views.store.store import folder_of
+from cutwater.views.store.folders import folder_of, generations_in
 
 
 @report_errors

@@ -24,7 +24,7 @@ from cutwater.local.running_file import RunningStack
 from cutwater.operations.correction_order import CorrectionOrders
 from cutwater.verify.run import Result
 from cutwater.views.store import rebuild_order
-from cutwater.views.store.store import folder_of
+from cutwater.views.store.folders import folder_of
 
 READY_S_MAX = 600.0
 CORRECTED_S_MAX = 60.0

@@ -29,7 +29,7 @@ from cutwater.views.snapshots.local_tier import Checkpoints
 from cutwater.views.snapshots.point_in_time import Rebuild, read_sources
 from cutwater.views.snapshots.repositories import repository_of
 from cutwater.views.snapshots.restore import Restorer, Tier, stream_check
-from cutwater.views.store.store import folder_of
+from cutwater.views.store.folders import folder_of
 
 
 @report_errors

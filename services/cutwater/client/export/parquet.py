@@ -23,7 +23,9 @@ from cutwater.views.query.milestone_json import milestone_fields, row_metadata
 from cutwater.views.query.output_json import from_iso
 from cutwater.views.query.row_blocks import RowColumns, columns_of, joined
 from cutwater.views.query.view import View
-from cutwater.views.store.store import Store, folder_of, part_in
+from cutwater.views.store.folders import folder_of
+from cutwater.views.store.meta_records import part_in
+from cutwater.views.store.store import Store
 
 TRIES = 5
 """The number of tries until all peers show the same milestone."""

@@ -15,7 +15,7 @@ from cutwater.rehydrator.generation.replica import stream_of
 from cutwater.rehydrator.generation.served_generation import ServedGeneration
 from cutwater.views.snapshots.restore import stream_check
 from cutwater.views.store.folders import earlier
-from cutwater.views.store.store import applied_in
+from cutwater.views.store.meta_records import applied_in
 
 TRIES = 3
 

@@ -13,8 +13,8 @@ from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.state.backlog import Entry
 from cutwater.rehydrator.generation.replica import replica_generation
-from cutwater.views.store.folders import generations_in
-from cutwater.views.store.store import applied_in, folder_of
+from cutwater.views.store.folders import folder_of, generations_in
+from cutwater.views.store.meta_records import applied_in
 
 PROBE_S = 3.0
 

@@ -20,8 +20,8 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.views.bulk.loader import BULK_RECORDS, BulkLoader, Unobserved
 from cutwater.views.follow.preload import LOOK_S, WORKERS, CandidateChoice, Preloader, watch
-from cutwater.views.store.folders import preload_folder, remove_ahead
-from cutwater.views.store.store import Store, folder_of
+from cutwater.views.store.folders import folder_of, preload_folder, remove_ahead
+from cutwater.views.store.store import Store
 from cutwater.views.store.table import RocksTable
 
 

@@ -15,7 +15,7 @@ from cutwater.core.job.job import Job
 from cutwater.core.protocol import mirror_records
 from cutwater.views.follow.milestone_feed import OwnStream, Stream
 from cutwater.views.follow.replica_feed import CopiedStream
-from cutwater.views.store.store import applied_in
+from cutwater.views.store.meta_records import applied_in
 
 
 def stream_of(job: Job, settings: Settings) -> Stream:

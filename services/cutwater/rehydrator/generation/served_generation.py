@@ -35,9 +35,9 @@ from cutwater.views.follow.follower import Follower
 from cutwater.views.query.change_feed import Changes
 from cutwater.views.query.view import View
 from cutwater.views.snapshots.observer import SnapshottingObserver
-from cutwater.views.store.folders import adopt_preload
+from cutwater.views.store.folders import adopt_preload, folder_of
 from cutwater.views.store.rebuild_order import execute_order
-from cutwater.views.store.store import Store, folder_of
+from cutwater.views.store.store import Store
 from cutwater.views.store.table import RocksTable
 
 Guarded = Callable[[Callable[[], None]], None]

@@ -23,7 +23,8 @@ from cutwater.views.snapshots.observer import SnapshotPace
 from cutwater.views.snapshots.repositories import repository_of
 from cutwater.views.snapshots.restore import Restorer, stream_check
 from cutwater.views.snapshots.scheduler import SnapshotPlan, SnapshotScheduler
-from cutwater.views.store.store import Store, restoring_folder
+from cutwater.views.store.folders import restoring_folder
+from cutwater.views.store.store import Store
 
 Prepare = Callable[[Callable[[], bool]], None]
 

@@ -32,8 +32,9 @@ from cutwater.views.bulk.worker import Worker
 from cutwater.views.changelog.missing_records import name_missing_records
 from cutwater.views.changelog.proof import writer_of
 from cutwater.views.changelog.range_reader import STALL_S, Stopped
+from cutwater.views.store.folders import loading_folder
 from cutwater.views.store.rocksdb_tuning import failure
-from cutwater.views.store.store import Store, loading_folder
+from cutwater.views.store.store import Store
 
 BULK_RECORDS = 100_000
 """Fewer records are read in this process, since starting another takes 0.25 s."""

@@ -32,8 +32,9 @@ from cutwater.views.changelog.range_reader import Stopped
 from cutwater.views.follow.milestone_feed import MilestoneFeed
 from cutwater.views.snapshots.disk_space import DiskSpaceGuard
 from cutwater.views.snapshots.local_tier import sha256_of
+from cutwater.views.store.folders import restoring_folder
 from cutwater.views.store.rocksdb_tuning import failure
-from cutwater.views.store.store import Store, restoring_folder
+from cutwater.views.store.store import Store
 
 FILES_AT_ONCE = 4
 TRIES = 3

@@ -13,10 +13,24 @@ from pathlib import Path
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.core.errors import UsageError
 from cutwater.core.protocol.generation import Generation
-from cutwater.views.store.store import loading_folder
 from cutwater.views.store.table import locked
 
 _AHEAD = ".ahead"
+
+
+def folder_of(data_dir: Path, job: str, generation: Generation) -> Path:
+    """Return the folder of the view of a job's generation."""
+    return data_dir / "views" / job / str(generation)
+
+
+def loading_folder(folder: Path) -> Path:
+    """Return the folder of row files that wait to be ingested into this store."""
+    return folder.with_name(f"{folder.name}.loading")
+
+
+def restoring_folder(folder: Path) -> Path:
+    """Return the folder in which the files of a snapshot for this store are collected."""
+    return folder.with_name(f"{folder.name}.restoring")
 
 
 def earlier(folder: Path) -> list[Path]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cutwater.core.errors import MachineError
 from cutwater.views.store.folders import remove_view
-from cutwater.views.store.store import applied_in
+from cutwater.views.store.meta_records import applied_in
 
 _ORDERED, _EMPTIED = "ordered\n", "emptied\n"
 

@@ -114,3 +114,11 @@ class Tuning:
 def failure(text: str, error: Exception) -> MachineError:
     """Return the error to raise for one of rocksdict's or of the system's; rocksdict's carry only a text."""
     return (DiskFullError if os.strerror(errno.ENOSPC) in str(error) else MachineError)(text)
+
+
+def advice(text: str) -> str:
+    if "corrupt" in text.lower():  # checked first: RocksDB's text mentions a "block checksum"
+        return "The files are damaged: delete the folder to rebuild the view from a snapshot or the changelog."
+    if "lock" in text.lower():
+        return "Another process serves from this folder: stop it, or set CUTWATER_DATA_DIR."
+    return "Check that the disk has room and that the folder is writable. No applied milestone is lost."

@@ -15,61 +15,45 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import crc64
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.core.errors import MachineError, UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.output.suspects import Suspects
-from cutwater.core.protocol.changelog_rows import Writer
-from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.lineage import Lineage, Span
+from cutwater.core.protocol.lineage import Lineage
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.backlog import Entry
 from cutwater.core.state.bulk_load import Done
 from cutwater.core.state.partition_share import Partitions
 from cutwater.core.state.selection import Selection
-from cutwater.views.store.key_layout import WINDOWS_END, first_live, meta, segment_ms, segment_prefix
+from cutwater.views.store.folders import loading_folder, restoring_folder
+from cutwater.views.store.key_layout import WINDOWS_END, first_live, segment_ms, segment_prefix
+from cutwater.views.store.meta_records import (
+    APPLIED,
+    APPLYING,
+    ARRIVED,
+    IDENTITY,
+    LINEAGE,
+    LOADED,
+    LOWER,
+    PARTITIONS,
+    PROBE,
+    describe_part,
+    epoch_of,
+    lineage_of,
+    pack_arrived,
+    pack_entry,
+    pack_lineage,
+    pack_part,
+    unpack_entry,
+)
 from cutwater.views.store.pinned_rows import PinnedRows
-from cutwater.views.store.rocksdb_tuning import Figures, failure
+from cutwater.views.store.rocksdb_tuning import Figures, advice, failure
 from cutwater.views.store.table import RocksTable, Table
 
 FORMAT = 1
-_IDENTITY, _APPLIED, _APPLYING = meta("identity"), meta("applied"), meta("applying")
-_PARTITIONS, _LOADED, _LOWER = meta("partitions"), meta("loaded"), meta("lower")
-_PROBE, _LINEAGE, _ARRIVED = meta("probe"), meta("lineage"), meta("arrived")
-_OFFSET_BYTES = 8
 _LOWEST = segment_prefix(-(1 << 63))
-
-
-def folder_of(data_dir: Path, job: str, generation: Generation) -> Path:
-    """Return the folder of the view of a job's generation."""
-    return data_dir / "views" / job / str(generation)
-
-
-def part_in(folder: Path) -> tuple[Partitions | None, Selection | None]:
-    """Return the partitions and the selection that the store in `folder` holds; None for all. Raises
-    MachineError as `Store` does."""
-    return _part_of(_read_names(folder, _PARTITIONS)[0] or b"null")
-
-
-def applied_in(folder: Path) -> Entry | None:
-    """Return the milestone of the store in `folder`; None if it has none or is incomplete. Raises MachineError
-    as `Store` does."""
-    applying, data, arrived = _read_names(folder, _APPLYING, _APPLIED, _ARRIVED)
-    return None if applying or data is None else _unpack(folder, data, arrived)
-
-
-def _read_names(folder: Path, *names: bytes) -> list[bytes | None]:
-    try:
-        table = RocksTable(folder)
-        try:
-            return [table.get(name) for name in names]
-        finally:
-            table.close()
-    except Exception as error:  # rocksdict raises the bare class
-        raise MachineError(f"{folder}: opening: {error}. {_advice(str(error))}") from None
 
 
 class Store:
@@ -123,8 +107,8 @@ class Store:
             self.segment_ms = self._identify()
             self.emptied = self._empty_of_others()
             """Whether the store held other partitions or another selection, and was emptied."""
-            self.applied = self._entry(_APPLIED)
-            self.applying = self._entry(_APPLYING)
+            self.applied = self._entry(APPLIED)
+            self.applying = self._entry(APPLYING)
             self.lower_ms = self._lower()
             """Windows that end at or below it were evicted; None: none were. It never decreases."""
             self.lineage = self._lineage()
@@ -184,7 +168,7 @@ class Store:
     def begin(self, entry: Entry) -> None:
         """Mark the store as incomplete until `commit`, also across a crash."""
         with self._guard(f"beginning {entry.milestone.token}"):
-            self._db.write({_APPLYING: _pack(entry)})
+            self._db.write({APPLYING: pack_entry(entry)})
         self.applying = entry
 
     def put(self, rows: Mapping[bytes, bytes], bulk: bool = False) -> None:
@@ -203,7 +187,7 @@ class Store:
         """Check whether the store can be written again after a full disk. Raises DiskFullError while it cannot.
         RocksDB checks that itself about every 5 s, and refuses all writes until then."""
         with self._guard("trying to write"):
-            self._db.write({_PROBE: b""})
+            self._db.write({PROBE: b""})
             self._db.flush()
             self._db.loading(False)  # an interrupted load may not have done this
         self._failed = False
@@ -220,7 +204,7 @@ class Store:
             # A candidate commits nothing for a long time, but its horizon rises.
             passed = self.applied is None and self.applying is None and self._live < live
             drop = (_LOWEST, segment_prefix(live)) if passed else None
-            self._db.write({_LOADED: json.dumps([_epoch_of(towards), done.text()]).encode()}, drop)
+            self._db.write({LOADED: json.dumps([epoch_of(towards), done.text()]).encode()}, drop)
             if passed:
                 self._live = live
 
@@ -229,13 +213,13 @@ class Store:
         milestone's epoch. The token may differ: a candidate's milestone is published again on the commit stream
         at its promotion."""
         with self._guard("reading the progress of a load"):
-            data = self._db.get(_LOADED)
+            data = self._db.get(LOADED)
         if data is None:
             return None
         counted, text = json.loads(data)
         done = Done.of(text)
         # An earlier version wrote the token.
-        same = counted in (_epoch_of(towards), str(towards.token))
+        same = counted in (epoch_of(towards), str(towards.token))
         return done if same else replace(done, rows=0, digest=0)
 
     def commit(
@@ -251,12 +235,12 @@ class Store:
         also drop windows that end at or below it, and record it as the view's lower bound."""
         lower = max((one for one in (self.lower_ms, lower_ms) if one is not None), default=None)
         drop_ms = entry.milestone.horizon_ms if floor_ms is None else floor_ms
-        moved = {_APPLIED: _pack(entry), _APPLYING: None, _LOADED: None}
+        moved = {APPLIED: pack_entry(entry), APPLYING: None, LOADED: None}
         if entry.arrived is not None:
-            moved[_ARRIVED] = _pack_arrived(entry.arrived, entry.milestone.changelog_cut)
+            moved[ARRIVED] = pack_arrived(entry.arrived, entry.milestone.changelog_cut)
         if lower is not None:
             drop_ms = max(drop_ms, lower)
-            moved[_LOWER] = str(lower).encode()
+            moved[LOWER] = str(lower).encode()
         self._note(rows)
         with self._guard(f"committing {entry.milestone.token}"):
             if bulk:
@@ -294,7 +278,7 @@ class Store:
         try:
             self._db.checkpoint(folder)
         except Exception as error:  # the view itself is not affected
-            raise MachineError(f"{folder}: no checkpoint: {error}. {_advice(str(error))}") from None
+            raise MachineError(f"{folder}: no checkpoint: {error}. {advice(str(error))}") from None
         return entry
 
     def replace(self, files: Path) -> None:
@@ -310,29 +294,25 @@ class Store:
 
     def remember(self, lineage: Lineage) -> None:
         """Store the lineage, so that the next start need not read the stream from its first record."""
-        plain = [[one.first, str(one.generation), one.rewinds_to] for one in lineage.spans]
         with self._guard("writing the lineage"):
-            self._db.write({_LINEAGE: json.dumps(plain).encode()})
+            self._db.write({LINEAGE: pack_lineage(lineage)})
         self.lineage = lineage
 
     def _lineage(self) -> Lineage:
         with self._guard("reading the lineage"):
-            data = self._db.get(_LINEAGE)
-            if data is None:
-                return Lineage.of(self._generation)
-            found = json.loads(data)
-            return Lineage(tuple(Span(first, Generation.parse(name), to) for first, name, to in found))
+            data = self._db.get(LINEAGE)
+            return Lineage.of(self._generation) if data is None else lineage_of(data)
 
     def _lower(self) -> int | None:
         with self._guard("reading the lower bound"):
-            data = self._db.get(_LOWER)
+            data = self._db.get(LOWER)
         return None if data is None else int(data)
 
     def _entry(self, name: bytes) -> Entry | None:
         with self._guard("reading the position"):
             data = self._db.get(name)
-            arrived = self._db.get(_ARRIVED) if name == _APPLIED else None
-        return None if data is None else _unpack(self.folder, data, arrived)
+            arrived = self._db.get(ARRIVED) if name == APPLIED else None
+        return None if data is None else unpack_entry(self.folder, data, arrived)
 
     def _identify(self) -> int:
         """Check or write the identity of the view; return the segment length of its layout."""
@@ -345,9 +325,9 @@ class Store:
             **({"pane_ms": job.row_windows.size_ms} if job.overlap_ms else {}),
         }
         with self._guard("reading the identity"):
-            data = self._db.get(_IDENTITY)
+            data = self._db.get(IDENTITY)
             if data is None:
-                self._db.write({_IDENTITY: json.dumps({**mine, "segment_ms": length}).encode()})
+                self._db.write({IDENTITY: json.dumps({**mine, "segment_ms": length}).encode()})
                 return length
             found: dict[str, Any] = json.loads(data)
         differs = [
@@ -362,19 +342,19 @@ class Store:
 
     def _empty_of_others(self) -> bool:
         """Empty a store of other partitions or selection, in one batch, so that a crash leaves either view."""
-        mine = _part(self._partitions, self.selection)
+        mine = pack_part(self._partitions, self.selection)
         with self._guard("reading the partitions of the store"):
-            found = self._db.get(_PARTITIONS) or b"null"
-            holds_any = self._db.get(_APPLIED) or self._db.get(_APPLYING)
+            found = self._db.get(PARTITIONS) or b"null"
+            holds_any = self._db.get(APPLIED) or self._db.get(APPLYING)
             other = found != mine
             if other and holds_any and not self._may_empty:
                 raise UsageError(
-                    f"{self.folder} holds the partitions {_named(found)}, not {_named(mine)}: use another data "
-                    "folder, or the same partitions and selection"
+                    f"{self.folder} holds the partitions {describe_part(found)}, not "
+                    f"{describe_part(mine)}: use another data folder, or the same partitions and selection"
                 )
             if other:
-                nothing = {_PARTITIONS: mine, _APPLIED: None, _APPLYING: None, _LOADED: None, _LOWER: None}
-                nothing[_ARRIVED] = None
+                nothing = {PARTITIONS: mine, APPLIED: None, APPLYING: None, LOADED: None, LOWER: None}
+                nothing[ARRIVED] = None
                 self._db.write(nothing, (_LOWEST, WINDOWS_END))
         return other
 
@@ -386,70 +366,8 @@ class Store:
             raise
         except Exception as error:  # rocksdict raises the bare class
             self._failed = True
-            raise failure(f"{self.folder}: {doing}: {error}. {_advice(str(error))}", error) from error
-
-
-def _part(partitions: Partitions | None, selection: Selection | None) -> bytes:
-    """Encode partitions and selection. Versions without selections take one with a selection for another part."""
-    held = None if partitions is None else sorted(partitions)
-    return json.dumps(held if selection is None else [held, selection.as_object()]).encode()
-
-
-def _part_of(part: bytes) -> tuple[Partitions | None, Selection | None]:
-    held, selection = json.loads(part), None
-    if isinstance(held, list) and isinstance(held[-1], dict):
-        held, selection = held[0], Selection.of_object(held[1])
-    return None if held is None else frozenset(held), selection
-
-
-def _named(part: bytes) -> str:
-    held, selection = _part_of(part)
-    partitions = "of all" if held is None else ", ".join(map(str, sorted(held)))
-    return partitions if selection is None else f"{partitions} with {selection}"
-
-
-def loading_folder(folder: Path) -> Path:
-    """Return the folder of row files that wait to be ingested into this store."""
-    return folder.with_name(f"{folder.name}.loading")
-
-
-def restoring_folder(folder: Path) -> Path:
-    """Return the folder in which the files of a snapshot for this store are collected."""
-    return folder.with_name(f"{folder.name}.restoring")
-
-
-def _advice(text: str) -> str:
-    if "corrupt" in text.lower():  # checked first: RocksDB's text mentions a "block checksum"
-        return "The files are damaged: delete the folder to rebuild the view from a snapshot or the changelog."
-    if "lock" in text.lower():
-        return "Another process serves from this folder: stop it, or set CUTWATER_DATA_DIR."
-    return "Check that the disk has room and that the folder is writable. No applied milestone is lost."
-
-
-def _epoch_of(milestone: Milestone) -> str:
-    return Writer(milestone.generation, milestone.attempt, milestone.epoch).header.decode()
+            raise failure(f"{self.folder}: {doing}: {error}. {advice(str(error))}", error) from error
 
 
 def _size(rows: Mapping[bytes, bytes]) -> int:
     return sum(map(len, rows)) + sum(map(len, rows.values()))
-
-
-def _pack(entry: Entry) -> bytes:
-    return entry.offset.to_bytes(_OFFSET_BYTES, "big") + entry.record
-
-
-def _pack_arrived(offset: int, cut: Cut) -> bytes:
-    """Encode the offset of a milestone's arrival and its cut in local offsets; the milestone has the origin's."""
-    return json.dumps([offset, [[*place, at] for place, at in cut]]).encode()
-
-
-def _unpack(folder: Path, data: bytes, arrived: bytes | None = None) -> Entry:
-    record = protocol_records.decode(data[_OFFSET_BYTES:])
-    if not isinstance(record, Milestone):
-        raise MachineError(f"{folder}: the position is no milestone. Delete the folder to rebuild the view.")
-    entry = Entry(record, data[_OFFSET_BYTES:], int.from_bytes(data[:_OFFSET_BYTES], "big"))
-    if arrived is None:
-        return entry
-    offset, cut = json.loads(arrived)
-    here = Cut.of({TopicPartition(topic, partition): at for topic, partition, at in cut})
-    return entry._replace(milestone=replace(record, changelog_cut=here, evidence=()), arrived=offset)

@@ -23,7 +23,7 @@ from cutwater.core.state.partition_share import require_whole_once
 from cutwater.core.state.selection import Selection
 from cutwater.rehydrator.cluster.held_part import Replica
 from cutwater.views.query import view as viewing
-from cutwater.views.store.store import folder_of
+from cutwater.views.store.folders import folder_of
 from support.cli.jsonshapes import parsed
 from support.views.apiserving import Own, app_of, holding, serving
 from support.views.changelogs import GENERATION, HOUR_MS, Rows, Sold, Writing, make_job

@@ -22,8 +22,9 @@ from cutwater.local.running_file import describe_self
 from cutwater.views.bulk.loader import BulkLoader
 from cutwater.views.query.view import View
 from cutwater.views.snapshots.object_store_tier import SnapshotRepository
+from cutwater.views.store.folders import folder_of
 from cutwater.views.store.key_layout import segment_ms
-from cutwater.views.store.store import Store, folder_of
+from cutwater.views.store.store import Store
 from support.cli.jsonshapes import parsed
 from support.views.changelogs import GENERATION, HOUR_MS, Rows, Sold, Writing, following, make_job, now_ms
 from support.views.snapshots import keeping, shelf_of

@@ -16,8 +16,9 @@ from cutwater.core.query.key_path import path_of
 from cutwater.core.state.selection import Selection
 from cutwater.verify.run import Request, Result, verify
 from cutwater.views.bulk.loader import BulkLoader
+from cutwater.views.store.folders import folder_of
 from cutwater.views.store.key_layout import Window, segment_ms, storage_key
-from cutwater.views.store.store import Store, folder_of
+from cutwater.views.store.store import Store
 from cutwater.views.store.table import RocksTable
 from support.views.changelogs import GENERATION, HOUR_MS, Rows, Sold, Writing, following, make_job, until
 from support.views.rehydrating import Process, running

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from broker.rehydrator.generation.test_preload import EAGER, loaded
-from cutwater.views.store.folders import preload_folder
-from cutwater.views.store.store import folder_of
+from cutwater.views.store.folders import folder_of, preload_folder
 from support.smalldisk import SmallDisk, small_disk
 from support.views.candidate_player import Candidate
 from support.views.changelogs import Sold, Writing, make_job, until

@@ -13,7 +13,8 @@ from broker.rehydrator.cluster.test_standby import GATED
 from broker.rehydrator.generation.test_switch import Reader, check, serving
 from cutwater.adapters.avro import protocol_records
 from cutwater.core.state.backlog import Entry
-from cutwater.views.store.store import Store, folder_of
+from cutwater.views.store.folders import folder_of
+from cutwater.views.store.store import Store
 from support.views.changelogs import GENERATION, Sold, Writing, make_job, until
 from support.views.rehydrating import SWITCH_POINTS, Process
 

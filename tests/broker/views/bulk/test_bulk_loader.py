@@ -20,7 +20,8 @@ from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.state.bulk_load import Done
 from cutwater.views.bulk.loader import BulkLoader
-from cutwater.views.store.store import Store, loading_folder
+from cutwater.views.store.folders import loading_folder
+from cutwater.views.store.store import Store
 from support.views.changelogs import (
     GENERATION,
     HOUR_MS,

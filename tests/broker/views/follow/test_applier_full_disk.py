@@ -21,7 +21,8 @@ from cutwater.views.bulk.loader import BulkLoader
 from cutwater.views.query.view import State
 from cutwater.views.snapshots.disk_space import OPENING_BYTES
 from cutwater.views.snapshots.local_tier import Checkpoints
-from cutwater.views.store.store import Store, folder_of, restoring_folder
+from cutwater.views.store.folders import folder_of, restoring_folder
+from cutwater.views.store.store import Store
 from support.smalldisk import SmallDisk, small_disk
 from support.views.changelogs import GENERATION, Sold, Writing, following, make_job, until
 from support.views.rehydrating import Process, running

@@ -32,8 +32,9 @@ from cutwater.core.state.bulk_load import Done, Slice
 from cutwater.views.bulk.loader import BulkLoader
 from cutwater.views.query.view import View
 from cutwater.views.store import key_layout
+from cutwater.views.store.folders import restoring_folder
 from cutwater.views.store.key_layout import Window
-from cutwater.views.store.store import Store, restoring_folder
+from cutwater.views.store.store import Store
 from cutwater.views.store.table import RocksTable
 from support.protocol_samples import milestone
 from support.views.changelogs import GENERATION, HOUR_MS, Sold, encoded, make_job, now_ms, until
@@ -465,7 +466,8 @@ FULL = """
     sys.path[:0] = [{tests!r}]
     from support.views.changelogs import GENERATION, Sold, make_job
     from cutwater.core.errors import MachineError
-    from cutwater.views.store.store import Store, restoring_folder
+    from cutwater.views.store.folders import restoring_folder
+    from cutwater.views.store.store import Store
     from unit.views.store.test_store import entry, rows
 
     folder = Path({folder!r})
