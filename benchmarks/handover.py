@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.failover import events, held
 from benchmarks.generation_handover.gaps import change
 from benchmarks.generation_handover.readers import Load, OfTheApi, OfTheOutput
-from benchmarks.generation_handover.report import LIMIT_MORE_S, Moments, Records, figures, result_lines
+from benchmarks.generation_handover.report import Moments, Records, figures, limit_more_s, result_lines
 from benchmarks.generation_handover.stack import Stack, later
 from benchmarks.harness import machine
 from benchmarks.harness.command import Command, between, print_line, write_results
@@ -157,8 +157,8 @@ def bench(options: Any) -> dict[str, Any]:
         "keys": options.size,
         "rate": options.rate,
         "partitions": [BEFORE, AFTER],
-        "limit_more_s": LIMIT_MORE_S,
-        **figures(moments, records, handover.api, handover.output),
+        "limit_more_s": limit_more_s(options.size),
+        **figures(moments, records, handover.api, handover.output, options.size),
     }
     write_results(options.out, written, "\n".join(result_lines(TITLE, written)) + "\n")
     for line in result_lines(TITLE, written):

@@ -13,8 +13,9 @@ from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 
-LIMIT_MORE_S = 5.0
-"""So much a pause may be longer than the interval of milestones; shown beside what was measured, not asserted."""
+LIMIT_MORE_S, LIMIT_MORE_KEYS = (2.0, 5.0), 1_000_000
+"""So much a pause may be longer than the interval of milestones, with up to so many keys and with more. The limit
+is shown, not asserted."""
 
 
 PAUSES = (
@@ -68,7 +69,13 @@ class Records:
         return moments.at_s(first.committed_ms)
 
 
-def figures(moments: Moments, records: Records, api: OfTheApi, output: OfTheOutput) -> dict[str, Any]:
+def limit_more_s(keys: int) -> float:
+    """What a pause may take above the interval of milestones."""
+    few, many = LIMIT_MORE_S
+    return few if keys <= LIMIT_MORE_KEYS else many
+
+
+def figures(moments: Moments, records: Records, api: OfTheApi, output: OfTheOutput, keys: int) -> dict[str, Any]:
     """Everything that was measured."""
     before = [moments.at_s(one.committed_ms) for one in records.stream]
     steady = [at_s for at_s in before if moments.steady_s <= at_s < moments.began_s]
@@ -80,7 +87,7 @@ def figures(moments: Moments, records: Records, api: OfTheApi, output: OfTheOutp
         told_of["output"]["change"]["states_read_s"] = moments.at_s(records.compared_ms) - promoted_s
     return {
         "milestones_s": milestones,
-        "limit_s": milestones["median"] + LIMIT_MORE_S if milestones else None,
+        "limit_s": milestones["median"] + limit_more_s(keys) if milestones else None,
         "readers": told_of,
         "answers_ms": {
             "steady": _slowest_ms(api, moments.steady_s, moments.began_s),

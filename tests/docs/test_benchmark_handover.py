@@ -63,8 +63,9 @@ def test_a_pause_is_divided_by_the_promotion_and_told(part: Any) -> None:
     )
     answers = [(5.0, 0.002), (20.0, 0.1), (33.0, 0.03)]
     reader = SimpleNamespace(seen=api, answers=answers)
-    found = report.figures(moments, records, reader, reader)
-    assert (found["milestones_s"]["median"], found["limit_s"]) == (1.0, 6.0)
+    found = report.figures(moments, records, reader, reader, 1_000_000)
+    assert (found["milestones_s"]["median"], found["limit_s"]) == (1.0, 3.0)
+    assert [report.limit_more_s(keys) for keys in (1_000_000, 1_000_001)] == [2, 5]
     of = found["readers"]["api"]
     assert of["steady_s"]["max"] == pytest.approx(1)
     assert of["promotion_longest_s"] == of["change"]["seconds"] == pytest.approx(3)
@@ -75,7 +76,7 @@ def test_a_pause_is_divided_by_the_promotion_and_told(part: Any) -> None:
     assert sum(one["seconds"] for one in found["steps"]) == pytest.approx(33 - 12)
     written = {"machine": {"cores": 2}, "exact": True, "keys": 5, "rate": 1, "partitions": [4, 6], **found}
     text = "\n".join(report.result_lines("Hand-over", written))
-    assert "a pause's limit 6.0." in text
+    assert "a pause's limit 3.0." in text
     assert "| **from the verb `promote` on: longest** | 3.00 | 3.00 |" in text
     assert "| … of that, until the publisher has the two states to compare |  | 0.20 |" in text
     assert "| driver: seeding | 3.0 | 14% |" in text

@@ -61,6 +61,9 @@ class SimFolders(StoreFolders):
         self._disks, self._process, self._store = disks, process, store
         self._held: set[int] = set()
 
+    def exists(self, generation: Generation) -> bool:
+        return (generation, False) in self._disks
+
     def open(self, generation: Generation) -> Store:
         return self._open(generation, False)
 
@@ -104,9 +107,15 @@ class SimStates(StateStores):
     """Loads with one worker, as a fiber of whoever loads."""
 
     def bulk(
-        self, cluster: Any, store: Store, topic: str, stopping: Callable[[], bool], workers: int | None = None
+        self,
+        cluster: Any,
+        store: Store,
+        topic: str,
+        stopping: Callable[[], bool],
+        workers: int | None = None,
+        niceness: int = 0,
     ) -> BulkLoader:
-        found = super().bulk(cluster, store, topic, stopping, workers)
+        found = super().bulk(cluster, store, topic, stopping, workers, niceness)
         found.__class__ = SimBulk
         return found
 

@@ -82,8 +82,10 @@ class StateStores:
         topic: str,
         stopping: Callable[[], bool],
         workers: int | None = None,
+        niceness: int = 0,
     ) -> BulkLoader:
-        """Return a bulk loader into one of the stores. `workers`: the number of processes; None: the default."""
+        """Return a bulk loader into one of the stores. `workers`: the number of processes; None: the default.
+        `niceness`: added to theirs."""
         return BulkLoader(
             cluster,
             store.job,
@@ -94,6 +96,7 @@ class StateStores:
             stopping,
             least_records=self._least_records,
             native=self._native,
+            niceness=niceness,
         )
 
     def open_preload(self, generation: Generation) -> Store:
@@ -182,6 +185,8 @@ class StateStores:
     def open_at(self, entry: Entry, or_later: bool = False) -> Store | None:
         """Open the generation's store if it is at this milestone; else return None. `or_later`: also accept a
         later milestone of the generation."""
+        if not self._folders.exists(entry.milestone.generation):
+            return None  # creating a store takes a tenth of a second, in which readers wait
         store = self.open(entry.milestone.generation)
         applied = store.applied if not store.applying else None
         if applied and (applied.record == entry.record or (or_later and applied.offset > entry.offset)):

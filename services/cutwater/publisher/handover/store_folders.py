@@ -27,6 +27,10 @@ class StoreFolders:
     def _folder(self, generation: Generation) -> Path:
         return self._root / str(generation)
 
+    def exists(self, generation: Generation) -> bool:
+        """Return True if there is a folder of the generation's store."""
+        return self._folder(generation).is_dir()
+
     def open(self, generation: Generation) -> Store:
         """Open the generation's store, which may be empty."""
         return Store(self._folder(generation), self._job_of(generation), generation, segment=self._segment)

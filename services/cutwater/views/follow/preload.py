@@ -35,7 +35,9 @@ RETRY_S = 20.0
 MORE = 10
 """A further load needs at least the least number of records divided by this."""
 WORKERS = 1
-"""A preload is not urgent, and readers need the cores."""
+NICENESS = 10
+"""Of the process that loads. A preload is not urgent. Readers need the cores, and the driver that they wait for,
+which has a niceness of 5 itself."""
 
 
 def watch(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from cutwater.adapters.columnar.record_arrays import Texts
@@ -22,6 +23,8 @@ BLOCK_BYTES_MAX = 1 << 30
 """A longer block is a damaged answer."""
 _HEAD, _TOTAL = struct.Struct("<III"), struct.Struct("<Q")
 _TIMES_BYTES = 16
+_STEP_ROWS = 50
+"""Of which the size is looked at together: row by row an export would take longer."""
 _SIGN = 1 << 63
 
 
@@ -56,6 +59,16 @@ def joined(pieces: Iterable[RowColumns], rows: int, bytes_max: int) -> Iterator[
         count, size = count + len(piece.starts), size + len(piece.values.text)
     if held:
         yield _join(held)
+
+
+def take_rows(rows: Iterator[tuple[bytes, bytes]], rows_max: int, bytes_max: int) -> list[tuple[bytes, bytes]]:
+    """Take the next rows, at most `rows_max`. Rows with large values are fewer: about so many bytes of values."""
+    taken: list[tuple[bytes, bytes]] = []
+    size = 0
+    while size < bytes_max and (some := list(islice(rows, min(_STEP_ROWS, rows_max - len(taken))))):
+        taken += some
+        size += sum(len(value) for _, value in some)
+    return taken
 
 
 def block_of(rows: Sequence[tuple[bytes, bytes]]) -> bytes:

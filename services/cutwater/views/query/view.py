@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import Enum
-from itertools import islice
 from typing import Any, NamedTuple
 
 from cutwater.adapters.hashing import key_hash
@@ -18,6 +17,7 @@ from cutwater.core.state.backlog import Entry
 from cutwater.views.query.change_feed import KEPT_BYTES, ROW_BYTES, Rows, size_of
 from cutwater.views.query.pages import EVERYTHING, KeyPage, KeysPage, KeySpan, Order, Part, ScanPage, Stored, Top
 from cutwater.views.query.presenter import Presenter, Row
+from cutwater.views.query.row_blocks import take_rows
 from cutwater.views.store import key_layout
 from cutwater.views.store.pinned_rows import PIECE_ROWS, PinnedRows
 from cutwater.views.store.store import Store
@@ -278,7 +278,7 @@ class View:
     def _pieces(self, shown: Shown, part: Part) -> Iterator[list[StoredRow]]:
         rows = self._stored_rows(shown, None, part)
         above, end_bytes = key_layout.end_suffix(shown.above_ms), key_layout.END_BYTES
-        while piece := list(islice(rows, EXPORT_ROWS)):
+        while piece := take_rows(rows, EXPORT_ROWS, EXPORT_BYTES):
             # Bytes are compared: a window object for each row would take most of the time.
             kept = [row for row in piece if row[0][-end_bytes:] > above]
             if part != EVERYTHING:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.views.query.row_blocks import Bytes, block_of, blocks_in, columns_of, end_block
+from cutwater.views.query.row_blocks import Bytes, block_of, blocks_in, columns_of, end_block, take_rows
 from cutwater.views.store.key_layout import Window, storage_key
 
 HOUR_MS = 3_600_000
@@ -68,3 +68,31 @@ def test_the_first_line_is_read_apart() -> None:
     assert list(blocks_in(reader)) == []
     with pytest.raises(ValueError, match="cut short"):
         reader.line()
+
+
+def test_rows_with_large_values_are_taken_in_small_numbers() -> None:
+    """Before the bytes of thousands of them are in memory."""
+    given = 0
+
+    def rows() -> Iterator[tuple[bytes, bytes]]:
+        nonlocal given
+        for given in range(1, 2_001):
+            yield b"%04d" % given, b"v" * 100_000
+
+    left = rows()
+    pieces = []
+    while piece := take_rows(left, 2_000, 1_000_000):
+        pieces.append(len(piece))
+        assert given == sum(pieces)
+    assert set(pieces) == {50}
+    assert sum(pieces) == 2_000
+
+
+@pytest.mark.parametrize("rows_max", [1, 49, 50, 51, 120])
+def test_small_rows_are_taken_up_to_their_number(rows_max: int) -> None:
+    rows = [(b"%04d" % number, b"v") for number in range(240)]
+    left, found = iter(rows), []
+    while piece := take_rows(left, rows_max, 1 << 20):
+        found.append(piece)
+    assert [row for piece in found for row in piece] == rows
+    assert {len(piece) for piece in found[:-1]} == {rows_max}
