@@ -113,9 +113,8 @@ class SimStates(StateStores):
         topic: str,
         stopping: Callable[[], bool],
         workers: int | None = None,
-        niceness: int = 0,
     ) -> BulkLoader:
-        found = super().bulk(cluster, store, topic, stopping, workers, niceness)
+        found = super().bulk(cluster, store, topic, stopping, workers)
         found.__class__ = SimBulk
         return found
 

@@ -61,8 +61,6 @@ class Task:
     """Whether the optional native module gathers the rows; the caller has checked that it can be imported."""
     selection: Selection | None = None
     """The rows to keep of those read and proved; None for all."""
-    niceness: int = 0
-    """Added to that of the worker's process, if it has one (0 to 19)."""
 
     @property
     def last(self) -> Writer:

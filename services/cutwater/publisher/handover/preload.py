@@ -16,7 +16,7 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.publisher.handover.state_stores import StateStores, compared_above_ms
 from cutwater.views.bulk.loader import BULK_RECORDS, BulkLoader
-from cutwater.views.follow.preload import LOOK_S, NICENESS, WORKERS, CandidateChoice, Preloader, watch
+from cutwater.views.follow.preload import LOOK_S, WORKERS, CandidateChoice, Preloader, watch
 from cutwater.views.store.store import Store
 
 END_S = 2.0
@@ -141,7 +141,7 @@ class _Loads:
             self._states.mark_preload_complete(generation, at_ms)
 
     def _bulk(self, store: Store, topic: str) -> BulkLoader:
-        return self._states.bulk(self._cluster, store, topic, self._stopping, WORKERS, NICENESS)
+        return self._states.bulk(self._cluster, store, topic, self._stopping, WORKERS)
 
     def _stopping(self) -> bool:
         return self._stop.is_set() or not self._states.roomy()

@@ -82,10 +82,8 @@ class StateStores:
         topic: str,
         stopping: Callable[[], bool],
         workers: int | None = None,
-        niceness: int = 0,
     ) -> BulkLoader:
-        """Return a bulk loader into one of the stores. `workers`: the number of processes; None: the default.
-        `niceness`: added to theirs."""
+        """Return a bulk loader into one of the stores. `workers`: the number of processes; None: the default."""
         return BulkLoader(
             cluster,
             store.job,
@@ -96,7 +94,6 @@ class StateStores:
             stopping,
             least_records=self._least_records,
             native=self._native,
-            niceness=niceness,
         )
 
     def open_preload(self, generation: Generation) -> Store:

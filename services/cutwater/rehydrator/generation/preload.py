@@ -19,7 +19,7 @@ from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.views.bulk.loader import BULK_RECORDS, BulkLoader, Unobserved
-from cutwater.views.follow.preload import LOOK_S, NICENESS, WORKERS, CandidateChoice, Preloader, watch
+from cutwater.views.follow.preload import LOOK_S, WORKERS, CandidateChoice, Preloader, watch
 from cutwater.views.store.folders import folder_of, preload_folder, remove_ahead
 from cutwater.views.store.store import Store
 from cutwater.views.store.table import RocksTable
@@ -103,15 +103,7 @@ class CandidatePreloader:
 
         def bulk(store: Store, topic: str) -> BulkLoader:
             return BulkLoader(
-                settings.cluster,
-                job,
-                topic,
-                store,
-                Unobserved(),
-                WORKERS,
-                self._stopping,
-                native=native,
-                niceness=NICENESS,
+                settings.cluster, job, topic, store, Unobserved(), WORKERS, self._stopping, native=native
             )
 
         if self._preload is None:

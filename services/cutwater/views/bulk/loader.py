@@ -80,11 +80,8 @@ class BulkLoader:
         file_rows: int = FILE_ROWS,
         stall_s: float = STALL_S,
         native: bool = False,
-        niceness: int = 0,
     ) -> None:
-        """`native`: gather rows with the optional module, which must be importable. `niceness`: added to that of
-        the worker processes (0 to 19)."""
-        self._niceness = niceness
+        """`native`: gather rows with the optional module, which must be importable."""
         self._cluster = cluster
         self._topic = topic
         self._store = store
@@ -168,7 +165,6 @@ class BulkLoader:
             stall_s=self._stall_s,
             native=native,
             selection=selection,
-            niceness=self._niceness,
         )
 
 

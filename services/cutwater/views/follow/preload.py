@@ -35,9 +35,7 @@ RETRY_S = 20.0
 MORE = 10
 """A further load needs at least the least number of records divided by this."""
 WORKERS = 1
-NICENESS = 5
-"""Of the process that loads: as a driver's. Without it the driver that readers wait for is behind the loads; with 10
-a load on two cores with two drivers does not end before the promotion."""
+"""A preload is not urgent, and readers need the cores."""
 
 
 def watch(
