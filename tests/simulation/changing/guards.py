@@ -17,7 +17,7 @@ from cutwater.core.job.measures import Measure
 from cutwater.core.output.position import End
 from cutwater.core.protocol.records import Milestone
 from cutwater.operations.generations import redefinition
-from cutwater.publisher.handover import state_diff
+from cutwater.publisher.handover import row_sameness
 from cutwater.publisher.handover.handover import HandoverRunner
 from cutwater.views.store.store import Store
 from simulation.checker import ABORTED_READ, FALSE_ALARM, INCOMPLETE, LOST_WRITE, STUCK
@@ -73,7 +73,7 @@ CHANGE_GUARDS = (
         "a value that is new is told",
         "rows that a hand-over leaves out, since all that the old row had is as it was",
         "I4",
-        off(state_diff, "same_row", shared_alone),
+        off(row_sameness, "same_row", shared_alone),
         _of(final=False),
         frozenset({LOST_WRITE}),
     ),
