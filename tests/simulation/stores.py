@@ -54,27 +54,26 @@ class SimFolders(StoreFolders):
         disks: Disks,
         process: Process,
         store: type[Store],
-        job_of: Callable[[Generation], Job],
         segment: int | None,
     ) -> None:
-        super().__init__(Path("publisher"), job_of, segment)
+        super().__init__(Path("publisher"), segment)
         self._disks, self._process, self._store = disks, process, store
         self._held: set[int] = set()
 
     def exists(self, generation: Generation) -> bool:
         return (generation, False) in self._disks
 
-    def open(self, generation: Generation) -> Store:
-        return self._open(generation, False)
+    def open(self, generation: Generation, job: Job) -> Store:
+        return self._open(generation, job, False)
 
-    def open_preload(self, generation: Generation) -> Store:
-        return self._open(generation, True)
+    def open_preload(self, generation: Generation, job: Job) -> Store:
+        return self._open(generation, job, True)
 
-    def _open(self, generation: Generation, ahead: bool) -> Store:
+    def _open(self, generation: Generation, job: Job, ahead: bool) -> Store:
         disk = self._disks.setdefault((generation, ahead), TableDisk())
         return self._store(
             Path("publisher"),
-            self._job_of(generation),
+            job,
             generation,
             self._segment,
             lambda _folder: _Held(disk, self._process, self._held),

@@ -352,10 +352,10 @@ class World:
         """`usual_ms`: the length of a segment of stores that only a hand-over needs."""
         part_rows, preload = self.profile.part_rows, self.profile.preload
         segment = store_segment_ms(job) or usual_ms
-        job_of = jobs.by_id if jobs else (lambda _: job)
-        folders = SimFolders(self.stores, process, self.services.store, job_of, segment)
-        least = {"least_records": 1} if preload else {}
-        states = SimStates(Path("publisher"), job, segment, has_store(job), folders=folders, **least)
+        folders = SimFolders(self.stores, process, self.services.store, segment)
+        more = {"least_records": 1} if preload else {}
+        of = {"job_of": jobs.of} if jobs else {}
+        states = SimStates(Path("publisher"), job, segment, has_store(job), folders=folders, **more, **of)
         log = Heard(self.faults, *TOLD)
 
         def source(ranges: Ranges, generation: Generation) -> Source:

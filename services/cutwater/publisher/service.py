@@ -41,7 +41,7 @@ from cutwater.operations.service_main import run_service
 from cutwater.publisher.encoding import encoder_for
 from cutwater.publisher.handover.handover import POLL_S, HandoverRunner, OtherJob
 from cutwater.publisher.handover.preload import BackgroundPreload
-from cutwater.publisher.handover.state_stores import StateStores
+from cutwater.publisher.handover.state_stores import JobOf, StateStores
 from cutwater.publisher.metrics import Metrics
 from cutwater.publisher.pipeline import Pipeline
 from cutwater.publisher.sources.changed_rows import Source, has_store, source_of, store_segment_ms
@@ -119,10 +119,16 @@ class Publisher:
         self._writer = OutputWriter(cluster, job, generation, encoder, clock, sleep, self._form_of)
 
     def _form_of(self, generation: Generation) -> str:
-        return self._job_of(generation).output_form
+        return (self._jobs.by_id(generation) if self._jobs else self._job).output_form
 
-    def _job_of(self, generation: Generation) -> Job:
-        return self._jobs.by_id(generation) if self._jobs else self._job
+    def _is_of_own_job(self) -> bool:
+        """Return True if the published generation has this publisher's job."""
+        if self._jobs is None:
+            return True
+        generation, whole = self._position.generation, milestone_of(self._position)
+        if whole is None or whole.generation != generation:
+            return self._jobs.by_id(generation).fingerprint == self._job.fingerprint
+        return self._jobs.of(generation, whole.definition).fingerprint == self._job.fingerprint
 
     def stop(self, *_signal: object) -> None:
         self._stop.set()
@@ -136,7 +142,7 @@ class Publisher:
         try:
             with rare_collections():
                 while not self._stop.is_set():
-                    if self._job_of(self._position.generation).fingerprint == self._job.fingerprint:
+                    if self._is_of_own_job():
                         self._follow()
                     if not self._stop.is_set():
                         self._hand_over()
@@ -318,7 +324,7 @@ def _build(job: Job, settings: Settings, log: Any) -> JobPublishers:
         partition_count(cluster, topic)
     serve(metrics.registry, settings, "CUTWATER_PUBLISHER_PORT", log)
     jobs = GenerationJobs.on(cluster, job)
-    stores = partial(_stores, settings=settings, job_of=jobs.by_id, segment=segment_ms(job))
+    stores = partial(_stores, settings=settings, job_of=jobs.of, segment=segment_ms(job))
     first = [start]
 
     def publisher_of(of: Job, number: Generation) -> Publisher:
@@ -345,7 +351,7 @@ def _build(job: Job, settings: Settings, log: Any) -> JobPublishers:
     return JobPublishers(publisher_of, job, generation)
 
 
-def _stores(job: Job, settings: Settings, job_of: Callable[[Generation], Job], segment: int) -> StateStores:
+def _stores(job: Job, settings: Settings, job_of: JobOf, segment: int) -> StateStores:
     """`segment`: the length of a time segment of stores that only a hand-over needs. It is the same for two jobs,
     so that their rows have the same order."""
     final, lasting = job.output.mode == "final", has_store(job)

@@ -14,6 +14,7 @@ from cutwater.core.errors import DivergenceError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.records import Promotion, Withdrawal
 from cutwater.publisher.handover.state_stores import StateStores
+from support.protocol_samples import milestone
 from support.views.candidate_player import Candidate
 from support.views.changelogs import HOUR_MS, Writing, make_job, until
 from support.views.output_rows import (
@@ -243,7 +244,7 @@ def test_what_has_less_or_is_old_is_not_gone_on_with(
 ) -> None:
     """Older windows were not loaded; of a day ago a value may be that compaction has taken the next one of."""
     states, generation = StateStores(tmp_path, writing.job), writing.generation
-    states.open_preload(generation).close()
+    states.open_preload(milestone(1, generation=generation)).close()
     states.mark_preload_started(generation, 5, 500)  # and broken off
     states.mark_preload_started(generation, 3, 2_000)
     assert states.has_preload_gap(generation, 4)

@@ -22,6 +22,7 @@ from cutwater.views.changelog.range_reader import Stopped
 from cutwater.views.store import key_layout
 from cutwater.views.store.key_layout import Window
 from cutwater.views.store.store import Store
+from support.protocol_samples import milestone
 from support.views.changelogs import GENERATION, HOUR_MS, make_job
 
 NEXT = replace(GENERATION, number=GENERATION.number + 1)
@@ -46,7 +47,8 @@ def states(tmp_path: Path) -> StateStores:
 
 @pytest.fixture
 def stores(states: StateStores) -> Iterator[tuple[Store, Store]]:
-    both = states.open_preload(GENERATION), states.open_preload(NEXT)
+    old, new = (states.open_preload(milestone(1, generation=one)) for one in (GENERATION, NEXT))
+    both = old, new
     yield both
     for one in both:
         with suppress(MachineError):  # the test has closed it

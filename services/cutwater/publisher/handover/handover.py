@@ -145,7 +145,7 @@ class HandoverRunner:
 
     def _overlaps_ms(self, whole: Milestone) -> tuple[int, int]:
         """Return `Job.overlap_ms` of the published generation and of this one, the shorter one first."""
-        published = self._jobs.by_id(whole.generation) if self._jobs else self._job
+        published = self._jobs.of(whole.generation, whole.definition) if self._jobs else self._job
         lengths = published.overlap_ms, self._job.overlap_ms
         return min(lengths), max(lengths)
 

@@ -129,7 +129,7 @@ class _Loads:
             self._preloads.pop(generation).close()
         if generation not in self._preloads:
             self._states.drop_preload(generation)
-            opened = partial(self._states.open_preload, generation)
+            opened = partial(self._states.open_preload, milestone)
             self._preloads[generation] = Preloader(
                 self._job, generation, opened, self._bulk, self._log, self._least_records
             )

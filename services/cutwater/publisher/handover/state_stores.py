@@ -36,6 +36,9 @@ def compared_above_ms(overlap_ms: int, to: Milestone, whole: Milestone) -> int:
     horizon_ms = min(to.horizon_ms, whole.horizon_ms)
     return min(horizon_ms + overlap_ms if horizon_ms else 0, whole.watermark_ms)
 
+JobOf = Callable[[Generation, str], Job]
+"""Returns the job of a generation's rows, by a milestone's `definition`: an id alone takes a read of a topic."""
+
 
 class _Ahead(NamedTuple):
     floor_ms: int
@@ -56,24 +59,30 @@ class StateStores:
         native: bool = False,
         least_records: int = BULK_RECORDS,
         folders: StoreFolders | None = None,
-        job_of: Callable[[Generation], Job] | None = None,
+        job_of: JobOf | None = None,
     ) -> None:
         """`segment`: the length of a time segment in ms; None for the usual one.
 
         `lasting`: the published generation's store is kept; else stores exist only during a hand-over.
         `workers`, `native`, `least_records`: options of `BulkLoader`. `folders`: those below `root` by default.
-        `job_of`: returns the job of a generation's rows; `job` by default.
+        `job_of`: by default `job` is that of every generation.
         """
         self.lasting = lasting
-        self._folders = folders or StoreFolders(root, job_of or (lambda _: job), segment)
+        self._folders = folders or StoreFolders(root, segment)
+        self._job, self._job_of = job, job_of or (lambda _generation, _definition: job)
         self._workers, self._native, self._least_records = workers, native, least_records
         self._comparison: AheadComparison | None = None
         self._ahead: dict[Generation, _Ahead] = {}
         """The preloaded stores. Each has its own folder beside its generation's store, which may be kept."""
 
     def open(self, generation: Generation) -> Store:
-        """Open the generation's store, which may be empty."""
-        return self._noting(self._folders.open(generation), generation)
+        """Open the store of a generation of this process's job. It may be empty."""
+        return self._noting(self._folders.open(generation, self._job), generation)
+
+    def open_of(self, milestone: Milestone) -> Store:
+        """Open the store of a milestone's generation. It may be empty."""
+        job = self._job_of(milestone.generation, milestone.definition)
+        return self._noting(self._folders.open(milestone.generation, job), milestone.generation)
 
     def bulk(
         self,
@@ -96,9 +105,10 @@ class StateStores:
             native=self._native,
         )
 
-    def open_preload(self, generation: Generation) -> Store:
-        """Open a store to preload into."""
-        return self._noting(self._folders.open_preload(generation), generation)
+    def open_preload(self, milestone: Milestone) -> Store:
+        """Open a store to preload rows of a milestone's generation into."""
+        job = self._job_of(milestone.generation, milestone.definition)
+        return self._noting(self._folders.open_preload(milestone.generation, job), milestone.generation)
 
     def _noting(self, store: Store, generation: Generation) -> Store:
         if self._comparison is not None and generation in self._comparison.of:
@@ -184,7 +194,7 @@ class StateStores:
         later milestone of the generation."""
         if not self._folders.exists(entry.milestone.generation):
             return None  # creating a store takes a tenth of a second, in which readers wait
-        store = self.open(entry.milestone.generation)
+        store = self.open_of(entry.milestone)
         applied = store.applied if not store.applying else None
         if applied and (applied.record == entry.record or (or_later and applied.offset > entry.offset)):
             return store
@@ -223,7 +233,7 @@ class StateReader:
         generation = entry.milestone.generation
         self._states.forget(generation)
         self._states.adopt_preload(generation, floor_ms, self._now_ms())
-        store = self._states.open(generation)
+        store = self._states.open_of(entry.milestone)
         try:
             self._read(store, entry, floor_ms)
         except BaseException:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 from cutwater.core.job.job import Job
@@ -19,10 +18,9 @@ FREE_BYTES = 10 << 30
 class StoreFolders:
     """One folder per generation, and one beside it for preloaded rows. They belong to this process."""
 
-    def __init__(self, root: Path, job_of: Callable[[Generation], Job], segment: int | None = None) -> None:
-        """`job_of`: returns the job of a generation's rows. `segment`: the length of a time segment in ms; None
-        for the usual one."""
-        self._root, self._job_of, self._segment = root, job_of, segment
+    def __init__(self, root: Path, segment: int | None = None) -> None:
+        """`segment`: the length of a time segment in ms; None for the usual one."""
+        self._root, self._segment = root, segment
 
     def _folder(self, generation: Generation) -> Path:
         return self._root / str(generation)
@@ -31,14 +29,13 @@ class StoreFolders:
         """Return True if there is a folder of the generation's store."""
         return self._folder(generation).is_dir()
 
-    def open(self, generation: Generation) -> Store:
-        """Open the generation's store, which may be empty."""
-        return Store(self._folder(generation), self._job_of(generation), generation, segment=self._segment)
+    def open(self, generation: Generation, job: Job) -> Store:
+        """Open the generation's store, which may be empty. `job`: that of its rows."""
+        return Store(self._folder(generation), job, generation, segment=self._segment)
 
-    def open_preload(self, generation: Generation) -> Store:
-        """Open a store to preload into."""
-        folder = preload_folder(self._folder(generation))
-        return Store(folder, self._job_of(generation), generation, segment=self._segment)
+    def open_preload(self, generation: Generation, job: Job) -> Store:
+        """Open a store to preload into. `job`: that of the generation's rows."""
+        return Store(preload_folder(self._folder(generation)), job, generation, segment=self._segment)
 
     def adopt_preload(self, generation: Generation) -> bool:
         """Make the preloaded store the generation's, if only the preloaded one exists; return whether it is."""
