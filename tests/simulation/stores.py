@@ -112,8 +112,9 @@ class SimStates(StateStores):
         topic: str,
         stopping: Callable[[], bool],
         workers: int | None = None,
+        niceness: int = 0,
     ) -> BulkLoader:
-        found = super().bulk(cluster, store, topic, stopping, workers)
+        found = super().bulk(cluster, store, topic, stopping, workers, niceness)
         found.__class__ = SimBulk
         return found
 

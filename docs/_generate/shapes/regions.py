@@ -47,6 +47,16 @@ class Scheduled(TypedDict):
     """Null if nothing bounds its work."""
 
 
+class ReaderLoad(TypedDict):
+    """What a reader has last said of the rows of a candidate, which it loads ahead."""
+
+    reader: Literal["publisher", "rehydrator"]
+    process: str
+    """Its host and process id."""
+    state: Literal["loading", "loaded", "given up"]
+    epoch: int
+
+
 Generation = TypedDict(
     "Generation",
     {
@@ -64,6 +74,7 @@ Generation = TypedDict(
         "events_left": int | None,
         "events_per_s": float | None,
         "seconds_left": float | None,
+        "loads": list[ReaderLoad],
     },
 )
 

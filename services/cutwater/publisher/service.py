@@ -25,7 +25,7 @@ from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.runtime.garbage_collection import rare_collections
 from cutwater.adapters.topics.generation_jobs import GenerationJobs
-from cutwater.adapters.topics.recovery_log import account
+from cutwater.adapters.topics.recovery_log import account, record_load
 from cutwater.core.checks.state_comparison import RowName
 from cutwater.core.errors import DivergenceError, MachineError, UnavailableError, UsageError
 from cutwater.core.job.job import Job
@@ -325,6 +325,7 @@ def _build(job: Job, settings: Settings, log: Any) -> JobPublishers:
     serve(metrics.registry, settings, "CUTWATER_PUBLISHER_PORT", log)
     jobs = GenerationJobs.on(cluster, job)
     stores = partial(_stores, settings=settings, job_of=jobs.of, segment=segment_ms(job))
+    report = partial(record_load, "publisher", job.name, cluster, log)
     first = [start]
 
     def publisher_of(of: Job, number: Generation) -> Publisher:
@@ -343,7 +344,7 @@ def _build(job: Job, settings: Settings, log: Any) -> JobPublishers:
             log,
             headers=output_headers_of(of, settings),
             account=first.pop() if first else account("publisher", of.name, number, cluster, log),
-            ahead=BackgroundPreload(cluster, of, states, log, now_ms) if settings.preload else None,
+            ahead=BackgroundPreload(cluster, of, states, log, now_ms, report=report) if settings.preload else None,
             orders=CorrectionOrders(settings.data_dir, of.name),
             jobs=jobs,
         )

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from cutwater.adapters.config.settings import Settings
@@ -20,6 +21,7 @@ from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.topics.alerts import write_end_alert
 from cutwater.adapters.topics.generation_jobs import GenerationJobs
+from cutwater.adapters.topics.recovery_log import record_load
 from cutwater.core.errors import DiskFullError, MachineError, ProtocolError, UnavailableError, UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation
@@ -71,7 +73,8 @@ class Rehydrator:
         self._refused: Generation | None = None
         """Promoted, but these settings cannot serve it."""
         self._lookout = PromotionPoll(settings.cluster, job.name, self._stopped_generation)
-        self._ahead = CandidatePreloader(job, settings, self._settled, self._full, log)
+        report = partial(record_load, "rehydrator", job.name, settings.cluster, log)
+        self._ahead = CandidatePreloader(job, settings, self._settled, self._full, log, report=report)
         self._front = GenerationRouter(self._shown.generation_app)
         metrics.watch(lambda: self._shown.view, now_ms)
         metrics.watch_changes(lambda: self._shown.changes)

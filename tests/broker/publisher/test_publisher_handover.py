@@ -17,8 +17,8 @@ from cutwater.core.job.job import Job, Output
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.log_evidence import Evidence
+from cutwater.core.state.bulk_load import BULK_RECORDS
 from cutwater.publisher.handover import handover
-from cutwater.views.bulk.loader import BULK_RECORDS
 from support.views.changelogs import GENERATION, HOUR_MS, Rows, Sold, Writing, make_job, now_ms, until
 from support.views.generation_player import Next
 from support.views.output_rows import (

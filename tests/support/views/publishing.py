@@ -27,6 +27,7 @@ from cutwater.core.job.job import Job, Output
 from cutwater.core.output.position import End
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
+from cutwater.core.state.bulk_load import BULK_RECORDS
 from cutwater.operations.correction_order import CorrectionOrders
 from cutwater.publisher.handover.preload import BackgroundPreload
 from cutwater.publisher.handover.state_stores import StateStores
@@ -34,7 +35,6 @@ from cutwater.publisher.metrics import Metrics
 from cutwater.publisher.service import Publisher
 from cutwater.publisher.sources.changed_rows import has_store, source_of
 from cutwater.publisher.transaction import OutputWriter
-from cutwater.views.bulk.loader import BULK_RECORDS
 from cutwater.views.changelog.milestone_rows import PART_BYTES
 from cutwater.views.changelog.range_reader import Ranges
 from support.views.changelogs import GENERATION, HOUR_MS, Rows, until

@@ -15,10 +15,12 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.single_record import newest_values, write_record
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.core.cadence.decisions import Decision
+from cutwater.core.generations.reader_loads import ReaderLoad, newest_loads
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.recovery_log import (
     CADENCE,
+    PRELOAD,
     STOPPED,
     Fact,
     ProcessIdentity,
@@ -34,6 +36,8 @@ WRITE_S = 10.0
 """Maximum time until a record is acknowledged."""
 LEAVE_S = 5.0
 """Maximum time that a process waits for that before it ends."""
+LOADS_MAX = 500
+"""The newest records of the trail among which loads of a candidate are looked for."""
 
 
 class Trail:
@@ -90,6 +94,21 @@ def record_decision(
     record.record_facts(**decision.facts())
     record.record_decision(decision.reason, attempt)
     record.running()
+
+
+def record_load(
+    reader: str, job: str, cluster: Cluster, log: Any, generation: Generation, state: str, epoch: int
+) -> None:
+    """Write in the background what a reader says of its load of a candidate (`ReaderLoad`)."""
+    record = account(PRELOAD, job, generation, cluster, log)
+    record.record_facts(reader=reader, state=state, epoch=epoch)
+    record.record_decision(f"{reader}: {generation} is {state}, up to epoch {epoch}")
+    record.running()
+
+
+def reader_loads(cluster: Cluster, job: str, generation: Generation) -> list[ReaderLoad]:
+    """Return what each reader has last said of its load of a candidate. Raises UsageError without the topic."""
+    return newest_loads(history(cluster, job, LOADS_MAX), generation)
 
 
 def encode(one: Recovery) -> bytes:

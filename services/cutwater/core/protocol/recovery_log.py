@@ -17,6 +17,8 @@ from cutwater.core.protocol.generation import Generation
 RUNNING, STOPPED = "running", "stopped"
 CADENCE = "cadence"
 """The service of records that are no starts, but decisions of the cadence controller (`core.cadence`)."""
+PRELOAD = "preload"
+"""The service of records that are no starts, but loads of a candidate (`core.generations.reader_loads`)."""
 ENTRIES_MAX = 64
 """The most facts, and the most steps, of one start; more are dropped."""
 TEXT_MAX = 2_000
@@ -152,11 +154,12 @@ def unrecorded() -> StartRecord:
 
 
 def select_starts(records: Iterable[Recovery], service: str | None, since_ms: int | None) -> list[Recovery]:
-    """Return the starts of `service` at or after `since_ms`; None for all. Cadence decisions are no starts."""
+    """Return the starts of `service` at or after `since_ms`; None for all. Records of CADENCE and PRELOAD are no
+    starts."""
     return [
         one
         for one in records
         if service in (None, one.service)
-        and one.service != CADENCE
+        and one.service not in (CADENCE, PRELOAD)
         and (since_ms is None or one.begun_ms >= since_ms)
     ]

@@ -11,6 +11,9 @@ from cutwater.core.errors import UsageError
 from cutwater.core.protocol.changelog_rows import Writer, fold
 from cutwater.core.state.selection import Selection
 
+BULK_RECORDS = 100_000
+"""Fewer records are read in the process that needs them, since starting another takes 0.25 s."""
+
 
 class Slice(NamedTuple):
     """Records of one partition: offsets in [first, end)."""
@@ -61,6 +64,8 @@ class Task:
     """Whether the optional native module gathers the rows; the caller has checked that it can be imported."""
     selection: Selection | None = None
     """The rows to keep of those read and proved; None for all."""
+    niceness: int = 0
+    """Added to that of the worker's process, if it has one (0 to 19)."""
 
     @property
     def last(self) -> Writer:

@@ -14,9 +14,10 @@ from cutwater.core.generations.candidates import Candidate, Candidates
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
+from cutwater.core.state.bulk_load import BULK_RECORDS
 from cutwater.publisher.handover.state_stores import StateStores, compared_above_ms
-from cutwater.views.bulk.loader import BULK_RECORDS, BulkLoader
-from cutwater.views.follow.preload import LOOK_S, WORKERS, CandidateChoice, Preloader, watch
+from cutwater.views.bulk.loader import BulkLoader
+from cutwater.views.follow.preload import LOOK_S, NICENESS, WORKERS, CandidateChoice, Preloader, Report, watch
 from cutwater.views.store.store import Store
 
 END_S = 2.0
@@ -36,9 +37,10 @@ class BackgroundPreload:
         now_ms: Callable[[], int],
         least_records: int = BULK_RECORDS,
         look_s: float = LOOK_S,
+        report: Report | None = None,
     ) -> None:
-        """`least_records`: a smaller changelog is left to the hand-over."""
-        self._loads = partial(_Loads, cluster, job, states, log, now_ms, least_records)
+        """`least_records`: a smaller changelog is left to the hand-over. `report`: of `CandidateChoice`."""
+        self._loads = partial(_Loads, cluster, job, states, log, now_ms, least_records, report)
         self._watch = partial(watch, cluster, job.name, log=log, look_s=look_s)
         self._at_work = threading.Lock()
         """Held while a load runs."""
@@ -81,12 +83,13 @@ class _Loads:
         log: Any,
         now_ms: Callable[[], int],
         least_records: int,
+        report: Report | None,
         whole: Whole,
         stop: threading.Event,
     ) -> None:
         self._cluster, self._job, self._states, self._log = cluster, job, states, log
         self._now_ms, self._least_records, self._whole, self._stop = now_ms, least_records, whole, stop
-        self._choice = CandidateChoice(self._keep, self._load, log)
+        self._choice = CandidateChoice(self._keep, self._load, log, report)
         self._preloads: dict[Generation, Preloader] = {}
 
     def check(self, known: Candidates) -> None:
@@ -141,7 +144,7 @@ class _Loads:
             self._states.mark_preload_complete(generation, at_ms)
 
     def _bulk(self, store: Store, topic: str) -> BulkLoader:
-        return self._states.bulk(self._cluster, store, topic, self._stopping, WORKERS)
+        return self._states.bulk(self._cluster, store, topic, self._stopping, WORKERS, NICENESS)
 
     def _stopping(self) -> bool:
         return self._stop.is_set() or not self._states.roomy()

@@ -14,10 +14,11 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.protocol.topics import MIN_COMPACTION_LAG_MS
 from cutwater.core.state.backlog import MARGIN_MS, Entry, Jump
+from cutwater.core.state.bulk_load import BULK_RECORDS
 from cutwater.publisher.handover.ahead_comparison import AheadComparison
 from cutwater.publisher.handover.row_sameness import same_row_of
 from cutwater.publisher.handover.store_folders import StoreFolders
-from cutwater.views.bulk.loader import BULK_RECORDS, BulkLoader, Unobserved
+from cutwater.views.bulk.loader import BulkLoader, Unobserved
 from cutwater.views.changelog.proof import Overtaken
 from cutwater.views.changelog.range_reader import Ranges
 from cutwater.views.follow.applier import Applier
@@ -35,6 +36,7 @@ def compared_above_ms(overlap_ms: int, to: Milestone, whole: Milestone) -> int:
     # have changed or closed after `whole`.
     horizon_ms = min(to.horizon_ms, whole.horizon_ms)
     return min(horizon_ms + overlap_ms if horizon_ms else 0, whole.watermark_ms)
+
 
 JobOf = Callable[[Generation, str], Job]
 """Returns the job of a generation's rows, by a milestone's `definition`: an id alone takes a read of a topic."""
@@ -91,8 +93,10 @@ class StateStores:
         topic: str,
         stopping: Callable[[], bool],
         workers: int | None = None,
+        niceness: int = 0,
     ) -> BulkLoader:
-        """Return a bulk loader into one of the stores. `workers`: the number of processes; None: the default."""
+        """Return a bulk loader into one of the stores. `workers`: the number of processes; None: the default.
+        `niceness`: added to theirs."""
         return BulkLoader(
             cluster,
             store.job,
@@ -103,6 +107,7 @@ class StateStores:
             stopping,
             least_records=self._least_records,
             native=self._native,
+            niceness=niceness,
         )
 
     def open_preload(self, milestone: Milestone) -> Store:

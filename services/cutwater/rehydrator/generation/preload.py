@@ -18,8 +18,9 @@ from cutwater.core.generations.candidates import Candidate, Candidates
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
-from cutwater.views.bulk.loader import BULK_RECORDS, BulkLoader, Unobserved
-from cutwater.views.follow.preload import LOOK_S, WORKERS, CandidateChoice, Preloader, watch
+from cutwater.core.state.bulk_load import BULK_RECORDS
+from cutwater.views.bulk.loader import BulkLoader, Unobserved
+from cutwater.views.follow.preload import LOOK_S, NICENESS, WORKERS, CandidateChoice, Preloader, Report, watch
 from cutwater.views.store.folders import folder_of, preload_folder, remove_ahead
 from cutwater.views.store.store import Store
 from cutwater.views.store.table import RocksTable
@@ -37,9 +38,10 @@ class CandidatePreloader:
         log: Any,
         least_records: int = BULK_RECORDS,
         look_s: float = LOOK_S,
+        report: Report | None = None,
     ) -> None:
         """`behind`: the milestone shown; None during a switch. `full`: whether the disk is full, which drops the
-        preload. `least_records`: the smallest number of records worth preloading.
+        preload. `least_records`: the smallest number of records worth preloading. `report`: of `CandidateChoice`.
         """
         self._job, self._settings, self._log = job, settings, log
         self._behind, self._full = behind, full
@@ -48,7 +50,7 @@ class CandidatePreloader:
         """Held to open, load or delete."""
         self._held, self._stop = threading.Event(), threading.Event()
         self._preload: Preloader | None = None
-        self._choice = CandidateChoice(self._keep, self._load, log)
+        self._choice = CandidateChoice(self._keep, self._load, log, report)
         self._shown = settings.views_dir
         """The folder of the view that is shown."""
 
@@ -103,7 +105,15 @@ class CandidatePreloader:
 
         def bulk(store: Store, topic: str) -> BulkLoader:
             return BulkLoader(
-                settings.cluster, job, topic, store, Unobserved(), WORKERS, self._stopping, native=native
+                settings.cluster,
+                job,
+                topic,
+                store,
+                Unobserved(),
+                WORKERS,
+                self._stopping,
+                native=native,
+                niceness=NICENESS,
             )
 
         if self._preload is None:

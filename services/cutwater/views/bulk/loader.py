@@ -27,7 +27,7 @@ from cutwater.core.errors import CutwaterError, DivergenceError, MachineError
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.output.suspects import Suspects
 from cutwater.core.protocol.records import Milestone
-from cutwater.core.state.bulk_load import Done, Slice, Task, divided, remaining_slices
+from cutwater.core.state.bulk_load import BULK_RECORDS, Done, Slice, Task, divided, remaining_slices
 from cutwater.views.bulk.worker import Worker
 from cutwater.views.changelog.missing_records import name_missing_records
 from cutwater.views.changelog.proof import writer_of
@@ -36,8 +36,6 @@ from cutwater.views.store.folders import loading_folder
 from cutwater.views.store.rocksdb_tuning import failure
 from cutwater.views.store.store import Store
 
-BULK_RECORDS = 100_000
-"""Fewer records are read in this process, since starting another takes 0.25 s."""
 FILE_ROWS = 400_000
 FILE_BYTES = 96 << 20
 """Rows, and bytes of keys and values, that all workers together hold before they write files."""
@@ -80,8 +78,11 @@ class BulkLoader:
         file_rows: int = FILE_ROWS,
         stall_s: float = STALL_S,
         native: bool = False,
+        niceness: int = 0,
     ) -> None:
-        """`native`: gather rows with the optional module, which must be importable."""
+        """`native`: gather rows with the optional module, which must be importable. `niceness`: added to that of
+        the worker processes (0 to 19)."""
+        self._niceness = niceness
         self._cluster = cluster
         self._topic = topic
         self._store = store
@@ -165,6 +166,7 @@ class BulkLoader:
             stall_s=self._stall_s,
             native=native,
             selection=selection,
+            niceness=self._niceness,
         )
 
 

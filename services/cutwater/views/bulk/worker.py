@@ -10,6 +10,7 @@ process lists.
 from __future__ import annotations
 
 import json
+import os
 import queue
 import signal
 import sys
@@ -17,7 +18,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from os import _exit
 from pathlib import Path
 from typing import TextIO
 
@@ -153,6 +153,7 @@ def main() -> int:
         _send(told, {"file": path, "done": done.text()})
         goes_on.get()  # the listener ends the process if the parent has ended
 
+    os.nice(task.niceness)
     try:
         with rare_collections():
             Worker(task, cluster, report).run()
@@ -166,7 +167,7 @@ def main() -> int:
 def _listen(goes_on: queue.Queue[None]) -> None:
     for _ in sys.stdin:
         goes_on.put(None)
-    _exit(GONE)
+    os._exit(GONE)
 
 
 def _send(to: TextIO, told: dict[str, object]) -> None:
@@ -175,4 +176,4 @@ def _send(to: TextIO, told: dict[str, object]) -> None:
 
 
 if __name__ == "__main__":
-    _exit(main())  # without cleanup, since the parent waits: files are written, lines are sent
+    os._exit(main())  # without cleanup, since the parent waits: files are written, lines are sent

@@ -19,13 +19,14 @@ from cutwater.adapters.topics.candidates import candidacy, parent_of
 from cutwater.adapters.topics.commit_stream import Tail
 from cutwater.core.errors import DivergenceError, MachineError, UsageError
 from cutwater.core.generations.candidates import Candidate, Candidates
+from cutwater.core.generations.reader_loads import GIVEN_UP, LOADED, LOADING
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
-from cutwater.core.state.bulk_load import Done, Slice, remaining_slices
+from cutwater.core.state.bulk_load import BULK_RECORDS, Done, Slice, remaining_slices
 from cutwater.core.state.partition_share import Partitions
-from cutwater.views.bulk.loader import BULK_RECORDS, BulkLoader
+from cutwater.views.bulk.loader import BulkLoader
 from cutwater.views.changelog.proof import require_schema
 from cutwater.views.changelog.range_reader import Stopped
 from cutwater.views.store.store import Store
@@ -35,7 +36,12 @@ RETRY_S = 20.0
 MORE = 10
 """A further load needs at least the least number of records divided by this."""
 WORKERS = 1
-"""A preload is not urgent, and readers need the cores."""
+NICENESS = 10
+"""Of the process that loads: behind the drivers, as readers wait for them. 'cutwater generation promote' waits for
+the load."""
+
+Report = Callable[[Generation, str, int], None]
+"""Tells a candidate, the state of its load (`ReaderLoad.state`), and the epoch of its milestone."""
 
 
 def watch(
@@ -75,10 +81,16 @@ class CandidateChoice:
     """Choice of the candidate to preload. Only one at a time, to bound the disk it takes."""
 
     def __init__(
-        self, changed: Callable[[Generation | None], None], load: Callable[[Candidate, Milestone], None], log: Any
+        self,
+        changed: Callable[[Generation | None], None],
+        load: Callable[[Candidate, Milestone], None],
+        log: Any,
+        report: Report | None = None,
     ) -> None:
-        """`changed`: deletes other candidates' preloaded rows. `load`: loads a candidate up to a milestone."""
+        """`changed`: deletes other candidates' preloaded rows. `load`: loads a candidate up to a milestone.
+        `report`: told when the first load of a candidate begins, and how it ends."""
         self._changed, self._load, self._log = changed, load, log
+        self._report, self._reported = report, ""
         self._told = False
         self._generation: Generation | None = None
         self._given_up: set[Generation] = set()
@@ -89,6 +101,7 @@ class CandidateChoice:
         self._change(chosen.claim.generation if chosen else None)
         if chosen is None or chosen.newest is None:
             return
+        self._say(LOADING, chosen.newest)
         try:
             self._load(chosen, chosen.newest)
         except Stopped:
@@ -96,7 +109,17 @@ class CandidateChoice:
         except (DivergenceError, UsageError, MachineError) as error:
             # Whatever takes the candidate over meets the same error, or has the room by then.
             self._log.warning("a candidate is not preloaded", generation=str(self._generation), error=str(error))
+            self._say(GIVEN_UP, chosen.newest)
             self.give_up()
+        else:
+            self._say(LOADED, chosen.newest)
+
+    def _say(self, state: str, newest: Milestone) -> None:
+        """Report a state once. Loads of what is written later are not reported."""
+        if self._report is None or state == self._reported or (state, self._reported) == (LOADING, LOADED):
+            return
+        self._reported = state
+        self._report(newest.generation, state, newest.epoch)
 
     def give_up(self) -> None:
         """Stop preloading the chosen candidate, and delete its rows."""
@@ -107,7 +130,7 @@ class CandidateChoice:
     def _change(self, generation: Generation | None) -> None:
         if not self._told or generation != self._generation:
             self._changed(generation)
-            self._told, self._generation = True, generation
+            self._told, self._generation, self._reported = True, generation, ""
 
 
 class Preloader:

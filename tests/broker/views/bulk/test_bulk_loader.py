@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from cutwater.core.protocol import topics
 from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.state.bulk_load import Done
+from cutwater.views.bulk import loader
 from cutwater.views.bulk.loader import BulkLoader
 from cutwater.views.store.folders import loading_folder
 from cutwater.views.store.store import Store
@@ -51,8 +53,9 @@ class Seen:
 class Restoring:
     """A view that restores by workers, whatever the size."""
 
-    def __init__(self, writing: Writing, folder: Path, native: bool = False) -> None:
+    def __init__(self, writing: Writing, folder: Path, native: bool = False, niceness: int = 0) -> None:
         self._writing = writing
+        self._niceness = niceness
         self._native = native
         self._folder = folder
         self.seen = Seen()
@@ -64,6 +67,7 @@ class Restoring:
         job = self._writing.job
         topic = topics.changelog(job.name, GENERATION)
         options: dict[str, Any] = {"least_records": 1, "file_rows": 25, "stall_s": 5, "native": self._native}
+        options["niceness"] = self._niceness
         return BulkLoader(self._writing.cluster, job, topic, store, self.seen, 2, stopping, **options)
 
 
@@ -116,6 +120,23 @@ def test_of_some_partitions(writing: Writing, restoring: Restoring) -> None:
         held = {at: one for at, one in writing.by_sequence[1].items() if writing.partition(at[0]) == 1}
         assert view.rows() == (1, held)
         assert restoring.seen.done[-1][0].records == len(held) == restoring.seen.done[-1][1]
+
+
+def test_its_processes_step_back(writing: Writing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By as much as it is told: others wait for what else runs."""
+    seen: set[int] = set()
+    send = loader._Worker.send_line
+
+    def look(self: Any, line: str) -> None:
+        if not line:  # it has written a file
+            seen.add(os.getpriority(os.PRIO_PROCESS, self._process.pid))
+        send(self, line)
+
+    monkeypatch.setattr(loader._Worker, "send_line", look)
+    writing.epoch(Sold(shop, 1, at) for at, shop in enumerate(SHOPS))
+    with Restoring(writing, tmp_path / "view", niceness=3)() as view:
+        view.wait_for(1)
+    assert seen == {os.getpriority(os.PRIO_PROCESS, 0) + 3}
 
 
 def refused(writing: Writing, restoring: Restoring) -> str:
