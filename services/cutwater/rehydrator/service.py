@@ -58,6 +58,7 @@ class Rehydrator:
         self._job, self._settings = job, settings
         self._jobs = GenerationJobs.on(settings.cluster, job)
         self._told = False
+        self._stop, self._awake = threading.Event(), threading.Event()
         self._listener = _listener(settings.host, settings.port)
         self._metrics = metrics = Metrics()
         latest = self._served(job, settings, first=True)
@@ -81,7 +82,6 @@ class Rehydrator:
         metrics.registry.register(StoreMetrics(self._figures))
         metrics.registry.register(SizeMetrics(lambda: self._shown.sized.census.counted))
         self._server = self._http(self._listener.getsockname()[0])
-        self._stop = threading.Event()
         self._fatal: BaseException | None = None
 
     def _http(self, address: str) -> HttpServer:
@@ -96,7 +96,8 @@ class Rehydrator:
         return HttpServer(app, self._listener, API_BOUNDS, HttpMetrics(self._metrics.registry))
 
     def _served(self, job: Job, settings: Settings, first: bool = False) -> ServedGeneration:
-        return ServedGeneration(job, settings, self._metrics, self._log, lambda: self._front.shown, first)
+        shown, wake = (lambda: self._front.shown), self._awake.set
+        return ServedGeneration(job, settings, self._metrics, self._log, shown, wake, first)
 
     def _figures(self) -> Figures | None:
         return self._shown.store.figures()
@@ -112,6 +113,7 @@ class Rehydrator:
     def stop(self, *_signal: object) -> None:
         """End `run` within a few seconds."""
         self._stop.set()
+        self._awake.set()
 
     def run(self) -> None:
         """Serve until stopped. Raises the error that ended a follower or the API."""
@@ -142,7 +144,9 @@ class Rehydrator:
 
     def _watch(self) -> None:
         told = None
-        while not self._stop.wait(_LOOK_S):
+        while not self._stop.is_set():
+            self._awake.wait(_LOOK_S)  # readers wait for what a promotion needs
+            self._awake.clear()
             self._look()
             status = self._shown.view.status
             if status != told:
@@ -287,7 +291,7 @@ class Rehydrator:
         except BaseException as error:
             self._fatal = self._fatal or error
             self._at_work.start.stopped(error)
-            self._stop.set()
+            self.stop()
 
 
 def _listener(host: str, port: int) -> socket.socket:
