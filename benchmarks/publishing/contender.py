@@ -25,7 +25,7 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.publisher.handover.state_stores import StateStores
 from cutwater.publisher.metrics import Metrics
-from cutwater.publisher.service import Publisher
+from cutwater.publisher.publisher import Publisher
 from cutwater.publisher.sources.changed_rows import Changed
 from cutwater.views.changelog.milestone_rows import Updates
 from cutwater.views.changelog.range_reader import Ranges

@@ -35,7 +35,8 @@ from cutwater.core.state.backlog import MARGIN_MS
 from cutwater.core.state.partition_share import Partitions
 from cutwater.publisher.handover.preload import BackgroundPreload
 from cutwater.publisher.pipeline import Pipeline
-from cutwater.publisher.service import JobPublishers, Publisher
+from cutwater.publisher.publisher import Publisher
+from cutwater.publisher.service import JobPublishers
 from cutwater.publisher.sources.changed_rows import Changed, Source, has_store, source_of, store_segment_ms
 from cutwater.views.changelog.milestone_rows import Updates
 from cutwater.views.changelog.range_reader import Ranges

@@ -32,7 +32,7 @@ from cutwater.operations.correction_order import CorrectionOrders
 from cutwater.publisher.handover.preload import BackgroundPreload
 from cutwater.publisher.handover.state_stores import StateStores
 from cutwater.publisher.metrics import Metrics
-from cutwater.publisher.service import Publisher
+from cutwater.publisher.publisher import Publisher
 from cutwater.publisher.sources.changed_rows import has_store, source_of
 from cutwater.publisher.transaction import OutputWriter
 from cutwater.views.changelog.milestone_rows import PART_BYTES
