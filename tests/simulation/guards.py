@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 from cutwater.adapters.topics.own_writes import OwnLog
-from cutwater.commit_signal.service import CommitSignal
+from cutwater.commit_signal.signaller import CommitSignal
 from cutwater.core.driver import attempt_start
 from cutwater.core.driver.commit_hints import CommitHints
 from cutwater.core.driver.epoch import Epochs

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from cutwater.commit_signal import service as signal_service
-from cutwater.commit_signal.service import CommitSignal
+from cutwater.commit_signal import signaller as signal_service
+from cutwater.commit_signal.signaller import CommitSignal
 from cutwater.core.driver.commit_hints import CommitHints
 from cutwater.core.driver.tombstone_gc import Collector
 from cutwater.core.output.milestone_assembly import Grouping

@@ -15,7 +15,7 @@ from typing import Any
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.topics.candidates import parent_of
-from cutwater.commit_signal.service import CommitSignal
+from cutwater.commit_signal.signaller import CommitSignal
 from cutwater.core.errors import CutwaterError, FencedError, HeldUpError, UnavailableError, UsageError
 from cutwater.core.generations.candidates import Candidates
 from cutwater.core.protocol import topics

@@ -18,7 +18,7 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.topics.candidates import origin_parent, parent_of
 from cutwater.adapters.topics.mirror_topics import Positions
 from cutwater.client.from_changelog import from_changelog
-from cutwater.commit_signal.service import CommitSignal
+from cutwater.commit_signal.signaller import CommitSignal
 from cutwater.core.checks.replication import UNREPLICATED
 from cutwater.core.driver.commit_hints import HEARTBEAT_MS_MAX
 from cutwater.core.errors import (

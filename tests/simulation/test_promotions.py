@@ -14,7 +14,7 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.topics.own_writes import OwnLog
 from cutwater.commit_signal import promotion, service
-from cutwater.commit_signal.service import CommitSignal
+from cutwater.commit_signal.signaller import CommitSignal
 from cutwater.core.generations.holds import make_hold, may_be_held
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Candidacy, Withdrawal

@@ -16,7 +16,7 @@ from cutwater.adapters.topics.generation_jobs import GenerationJobs
 from cutwater.client.from_changelog import from_changelog
 from cutwater.client.from_output import from_output
 from cutwater.client.values import CommittedMilestone
-from cutwater.commit_signal.service import CommitSignal
+from cutwater.commit_signal.signaller import CommitSignal
 from cutwater.core.errors import (
     CutwaterError,
     DivergenceError,

@@ -22,7 +22,7 @@ from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWr
 from cutwater.adapters.topics.commit_stream import barriers, milestones
 from cutwater.cli.main import app
 from cutwater.client import committed
-from cutwater.commit_signal.service import CommitSignal
+from cutwater.commit_signal.signaller import CommitSignal
 from cutwater.core.errors import FencedError, UsageError
 from cutwater.core.generations import stream_retention
 from cutwater.core.job.job import Job, Output

@@ -16,7 +16,7 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.commit_stream import newest_milestone
-from cutwater.commit_signal.service import CommitSignal
+from cutwater.commit_signal.signaller import CommitSignal
 from cutwater.core.checks import acls
 from cutwater.core.errors import FencedError, UnavailableError, UsageError
 from cutwater.core.failover.rejoin import RemoteTakeover, ResumeDecision
