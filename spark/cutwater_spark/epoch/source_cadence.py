@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -25,6 +25,8 @@ from cutwater_spark.epoch.writer import EpochTimes
 
 USUAL_SPARK_S = 0.2
 """What Spark needs around an epoch, until it has said so."""
+_NO_END_YET = "NullPointerException"
+"""What the Kafka source says of its end before it was asked for it."""
 
 
 class SourceCadence:
@@ -70,10 +72,10 @@ class SourceCadence:
             return
         try:
             self._spark_s = spark_s(query, self._spark_s)
-            waiting = events_behind(query, plan)
-            seconds = times.seconds + self._spark_s
-            epoch = Epoch(times.began_s, seen.events, seen.size, waiting, seconds, times.write_s, times.paused_s)
-            decision = self._cadence.epoch_took(epoch)
+            waiting, decision = events_behind(query, plan), None
+            if waiting is not None:
+                took = times.began_s, seen.events, seen.size, waiting, times.seconds + self._spark_s
+                decision = self._cadence.epoch_took(Epoch(*took, times.write_s, times.paused_s))
             if (wanted := self._wanted()) != self._set:
                 set_limit(self._spark, query, *wanted)
                 self._set = wanted
@@ -99,12 +101,20 @@ def spark_s(query: StreamingQuery, otherwise: float) -> float:
     return max(int(took_ms["triggerExecution"]) - int(took_ms["addBatch"]), 0) / 1_000
 
 
-def events_behind(query: StreamingQuery, plan: EpochPlan) -> int:
-    """Return how many events had come when the epoch was planned, beyond those of its plan."""
+def events_behind(query: StreamingQuery, plan: EpochPlan) -> int | None:
+    """Return how many events had come when the epoch was planned, beyond those of its plan.
+
+    None if Spark has not looked for the source's end yet: it repeats a batch that a dead driver had planned.
+    """
     read = {(place.topic, place.partition): offset for place, offset in plan.source_cut}
     waiting = 0
     for source in kafka_sources(query):
-        latest = source.reportLatestOffset()
+        try:
+            latest = source.reportLatestOffset()
+        except Py4JJavaError as error:
+            if error.java_exception.getClass().getSimpleName() == _NO_END_YET:
+                return None
+            raise
         offsets: Mapping[str, Mapping[str, int]] = json.loads(latest.json()) if latest is not None else {}
         for topic, of_topic in offsets.items():
             for partition, offset in of_topic.items():

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -38,11 +39,9 @@ def decisions(job: Flow) -> list[Any]:
     return [(one, decision) for one in records if (decision := decision_of(one))]
 
 
-def test_a_decision_is_applied_while_the_query_runs_and_recorded(job: Flow) -> None:
-    """The driver of a steady load finds that it may wait longer; its epochs then do. No restart, one attempt.
-
-    Every event is counted once, and `cutwater cadence` shows what is in force.
-    """
+@contextmanager
+def steady(job: Flow) -> Iterator[list[dict[str, Any]]]:
+    """Events at a steady rate, while the block runs; all of them."""
     ended, made = threading.Event(), list[dict[str, Any]]()
 
     def produce() -> None:
@@ -53,15 +52,24 @@ def test_a_decision_is_applied_while_the_query_runs_and_recorded(job: Flow) -> N
             job.produce(some)
 
     producing = threading.Thread(target=produce)
-    job.signal()
-    driver = job.driver()
     producing.start()
     try:
-        wait_until(lambda: len(decisions(job)) >= 2, "a decision on the interval", 170)
-        time.sleep(12)
+        yield made
     finally:
         ended.set()
         producing.join(60)
+
+
+def test_a_decision_is_applied_while_the_query_runs_and_recorded(job: Flow) -> None:
+    """The driver of a steady load finds that it may wait longer; its epochs then do. No restart, one attempt.
+
+    Every event is counted once, and `cutwater cadence` shows what is in force.
+    """
+    job.signal()
+    driver = job.driver()
+    with steady(job) as made:
+        wait_until(lambda: len(decisions(job)) >= 2, "a decision on the interval", 170)
+        time.sleep(12)
     assert driver.poll() is None
     milestone = job.wait_committed()
     assert job.state(milestone) == counting.expected(made)
@@ -81,3 +89,29 @@ def test_a_decision_is_applied_while_the_query_runs_and_recorded(job: Flow) -> N
     told = json.loads(shown.stdout)
     assert told["objectives"] == {"readable_p99_ms": 5_000, "recovery_ms": 60_000}
     assert [one["sets"] for one in told["in_force"]] == [dict(newest.sets)]
+
+
+def test_the_controller_works_behind_a_batch_that_is_repeated(job: Flow) -> None:
+    """A driver dies in the middle of an epoch: the next one's first batch is of a plan that Spark reads from its log,
+    without a look for the source's end.
+    """
+    job.settings["CUTWATER_SPARK_APPLICATION"] = ""  # its JVM dies, too
+    job.signal()
+    with steady(job) as made:
+        mark = job.job_file.parent / "died"
+        first = job.driver(
+            CUTWATER_CRASH_POINT="rows-written@3", CUTWATER_CRASH_VICTIM="both", CUTWATER_CRASH_MARK=str(mark)
+        )
+        assert first.wait(170) == -9
+        assert mark.exists()
+        second = job.driver()
+
+        def decided() -> bool:
+            return any(one.attempt == 2 and "epochs take" in decision.reason for one, decision in decisions(job))
+
+        wait_until(decided, "a decision of the second driver", 170)
+    assert second.poll() is None
+    assert "cannot be changed" not in job.log("cutwater_spark.driver").read_text()
+    milestone = job.wait_committed()
+    assert milestone.attempt == 2
+    assert job.state(milestone) == counting.expected(made)
