@@ -92,8 +92,8 @@ def test_a_decision_is_applied_while_the_query_runs_and_recorded(job: Flow) -> N
 
 
 def test_the_controller_works_behind_a_batch_that_is_repeated(job: Flow) -> None:
-    """A driver dies in the middle of an epoch: the next one's first batch is of a plan that Spark reads from its log,
-    without a look for the source's end.
+    """A driver dies in an epoch. The first batch of the next one is a plan of Spark's log, without a look
+    for the source's end.
     """
     job.settings["CUTWATER_SPARK_APPLICATION"] = ""  # its JVM dies, too
     job.signal()
