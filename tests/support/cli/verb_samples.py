@@ -13,7 +13,7 @@ import pytest
 
 from cutwater.adapters.events.fetched_schema import FetchedSchema
 from cutwater.cli import action_audit
-from cutwater.cli.generations import canary, claim, generation, promotion_wait, rollback
+from cutwater.cli.generations import canary, claim, generation, generation_rows, promotion_wait, rollback
 from cutwater.cli.generations import hold as generation_hold
 from cutwater.cli.generations import prune as generations_prune
 from cutwater.cli.generations import schedule as generation_schedule
@@ -148,6 +148,7 @@ def claims(again: bool = False) -> Patch:
     place = {"find_job": records.PLACE, "claims_of": made}
     return all_of(
         put(generation, promoted=records.NEWEST, **place),
+        put(generation_rows, promoted=records.NEWEST),
         put(promotion_wait, promoted=records.NEWEST, claims_of=made),
         put(
             claim,

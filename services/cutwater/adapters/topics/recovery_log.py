@@ -15,7 +15,7 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.single_record import newest_values, write_record
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.core.cadence.decisions import Decision
-from cutwater.core.generations.reader_loads import ReaderLoad, newest_loads
+from cutwater.core.pacing.reader_loads import ReaderLoad, newest_loads
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.recovery_log import (

@@ -13,7 +13,7 @@ from cutwater.cli.report import err, print_note
 from cutwater.core.errors import UsageError
 from cutwater.core.generations.candidates import Candidate
 from cutwater.core.generations.holds import may_be_held
-from cutwater.core.generations.reader_loads import ReaderLoad, all_announced, unfinished
+from cutwater.core.pacing.reader_loads import ReaderLoad, all_announced, unfinished
 from cutwater.core.pacing.schedules import closed_text
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.state.bulk_load import BULK_RECORDS

@@ -18,7 +18,7 @@ RUNNING, STOPPED = "running", "stopped"
 CADENCE = "cadence"
 """The service of records that are no starts, but decisions of the cadence controller (`core.cadence`)."""
 PRELOAD = "preload"
-"""The service of records that are no starts, but loads of a candidate (`core.generations.reader_loads`)."""
+"""The service of records that are no starts, but loads of a candidate (`core.pacing.reader_loads`)."""
 ENTRIES_MAX = 64
 """The most facts, and the most steps, of one start; more are dropped."""
 TEXT_MAX = 2_000

@@ -19,8 +19,8 @@ from cutwater.adapters.topics.candidates import candidacy, parent_of
 from cutwater.adapters.topics.commit_stream import Tail
 from cutwater.core.errors import DivergenceError, MachineError, UsageError
 from cutwater.core.generations.candidates import Candidate, Candidates
-from cutwater.core.generations.reader_loads import GIVEN_UP, LOADED, LOADING
 from cutwater.core.job.job import Job
+from cutwater.core.pacing.reader_loads import GIVEN_UP, LOADED, LOADING
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
@@ -101,7 +101,7 @@ class CandidateChoice:
         self._change(chosen.claim.generation if chosen else None)
         if chosen is None or chosen.newest is None:
             return
-        self._say(LOADING, chosen.newest)
+        self._report_state(LOADING, chosen.newest)
         try:
             self._load(chosen, chosen.newest)
         except Stopped:
@@ -109,12 +109,12 @@ class CandidateChoice:
         except (DivergenceError, UsageError, MachineError) as error:
             # Whatever takes the candidate over meets the same error, or has the room by then.
             self._log.warning("a candidate is not preloaded", generation=str(self._generation), error=str(error))
-            self._say(GIVEN_UP, chosen.newest)
+            self._report_state(GIVEN_UP, chosen.newest)
             self.give_up()
         else:
-            self._say(LOADED, chosen.newest)
+            self._report_state(LOADED, chosen.newest)
 
-    def _say(self, state: str, newest: Milestone) -> None:
+    def _report_state(self, state: str, newest: Milestone) -> None:
         """Report a state once. Loads of what is written later are not reported."""
         if self._report is None or state == self._reported or (state, self._reported) == (LOADING, LOADED):
             return

@@ -16,7 +16,7 @@ from cutwater.adapters.topics.recovery_log import reader_loads, record_load
 from cutwater.cli.generations import reader_wait
 from cutwater.cli.generations.reader_wait import await_readers
 from cutwater.cli.options import JobContext
-from cutwater.core.generations import reader_loads as rules
+from cutwater.core.pacing import reader_loads as rules
 from cutwater.core.protocol.records import Withdrawal
 from support.cli.commandline import Cli
 from support.cli.jsonshapes import parsed

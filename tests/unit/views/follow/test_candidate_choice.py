@@ -10,7 +10,7 @@ import structlog
 from cutwater.adapters.avro import protocol_records
 from cutwater.core.errors import CutwaterError, DivergenceError
 from cutwater.core.generations.candidates import Candidate, fold_candidates
-from cutwater.core.generations.reader_loads import GIVEN_UP, LOADED, LOADING
+from cutwater.core.pacing.reader_loads import GIVEN_UP, LOADED, LOADING
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Claim, Milestone
 from cutwater.views.changelog.range_reader import Stopped

@@ -8,7 +8,7 @@ import pytest
 
 from cutwater.adapters.topics.recovery_log import decode, encode
 from cutwater.core.console.recovery_page import trail
-from cutwater.core.generations.reader_loads import (
+from cutwater.core.pacing.reader_loads import (
     ANNOUNCED_MS,
     GIVEN_UP,
     LOADED,
