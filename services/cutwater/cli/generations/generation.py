@@ -189,10 +189,10 @@ def promote(
         print_promotion_plan(place, wanted, despite_hold)
     else:
         told = {"despite_hold": despite_hold}
-        claims_of(place).to_promote(wanted, despite_hold)
-        if not at_once:
-            await_readers(place, wanted, wait / 2)
         with audit_action(PROMOTE, place.settings, place.cluster, place.job.name, str(wanted), told) as action:
+            claims_of(place).to_promote(wanted, despite_hold)
+            if not at_once:
+                await_readers(place, wanted, wait / 2)
             claims_of(place).promote(wanted, actor(place.settings, PROMOTE).name if despite_hold else "")
             action.record_result("its promotion is requested")
         await_promotion(place, wanted, wait)
