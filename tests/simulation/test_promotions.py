@@ -13,7 +13,7 @@ import pytest
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.writers.transactional_writer import TransactionalWriter
 from cutwater.adapters.topics.own_writes import OwnLog
-from cutwater.commit_signal import promotion, service
+from cutwater.commit_signal import promotion, signaller
 from cutwater.commit_signal.signaller import CommitSignal
 from cutwater.core.generations.holds import make_hold, may_be_held
 from cutwater.core.protocol import topics
@@ -115,7 +115,7 @@ def test_commits_go_on_at_once_if_a_held_candidate_dies_behind_the_fence(monkeyp
 
 @pytest.mark.slow
 def test_without_the_look_at_the_hold_commits_wait_for_half_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "active_hold", lambda *_args: None)
+    monkeypatch.setattr(signaller, "active_hold", lambda *_args: None)
     for seed in DEATHS:
         with pytest.raises(Anomaly, match="nobody writes the stream"):
             died_behind_the_fence([seed], monkeypatch)

@@ -20,7 +20,7 @@ from support.views.rehydrating import Process
 EAGER = """
 from cutwater.rehydrator.generation.preload import CandidatePreloader
 from cutwater.views.bulk.loader import BulkLoader
-CandidatePreloader.__init__.__defaults__ = (1, 0.05)
+CandidatePreloader.__init__.__defaults__ = (1, 0.05, None)
 BulkLoader.is_worthwhile = lambda self, slices: True
 """
 """However few rows there are."""
