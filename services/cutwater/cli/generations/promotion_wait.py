@@ -19,7 +19,8 @@ from cutwater.core.pacing.schedules import bounds_of, closed_text
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Claim, Milestone
 
-LOOK_S = 0.5
+LOOK_S = 1.0
+"""Each look reads three topics, while readers wait for the cores."""
 
 
 def print_promotion_plan(place: JobContext, generation: Generation, despite_hold: bool = False) -> None:
