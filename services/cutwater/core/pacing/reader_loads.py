@@ -45,9 +45,24 @@ def load_of(one: Recovery) -> ReaderLoad | None:
 
 
 def newest_loads(records: Iterable[Recovery], generation: Generation) -> list[ReaderLoad]:
-    """Return what each reader has last said of a candidate, by name. `records`: in the order of the trail."""
-    found = {one.name: one for one in map(load_of, records) if one and one.generation == generation}
+    """Return what each reader has last said of a candidate, by name. `records`: in the order of the trail.
+
+    A load that has not ended is dropped if the same service starts later on that host: its process may have died.
+    """
+    found: dict[str, ReaderLoad] = {}
+    for record in records:
+        load = load_of(record)
+        if load is not None and load.generation == generation:
+            found[load.name] = load
+        host = _host(record.process)
+        for one in [one for one in unfinished(found.values()) if one.reader == record.service]:
+            if _host(one.process) == host and one.process != record.process:
+                del found[one.name]
     return [found[name] for name in sorted(found)]
+
+
+def _host(process: str) -> str:
+    return process.rpartition(":")[0]
 
 
 def unfinished(loads: Iterable[ReaderLoad]) -> list[ReaderLoad]:

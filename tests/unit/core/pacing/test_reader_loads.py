@@ -77,6 +77,18 @@ def test_the_last_word_of_each_reader_counts() -> None:
     assert [one.process for one in unfinished(found)] == ["host:2"]
 
 
+def test_who_has_died_is_not_waited_for() -> None:
+    """Its service starts again on that host. Elsewhere, or earlier, this says nothing; nor what it has loaded."""
+    start = replace(record(), service="rehydrator", found=())
+    loading = record(reader="rehydrator", process="host:2")
+    for process, found in {"host:7": [], "other:7": ["host:2"], "host:2": ["host:2"]}.items():
+        again = replace(start, process=process)
+        assert [one.process for one in newest_loads([loading, again], CANDIDATE)] == found
+    assert len(newest_loads([replace(start, process="host:7"), loading], CANDIDATE)) == 1
+    loaded = record(LOADED, "rehydrator", "host:2")
+    assert len(newest_loads([loaded, replace(start, process="host:7")], CANDIDATE)) == 1
+
+
 def test_all_have_said_so_a_while_behind_the_first_one() -> None:
     """Each reader looks every two seconds."""
     loads = newest_loads([record(at_ms=5_000), record(process="host:2", at_ms=1_000)], CANDIDATE)
