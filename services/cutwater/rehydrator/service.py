@@ -112,8 +112,7 @@ class Rehydrator:
 
     def stop(self, *_signal: object) -> None:
         """End `run` within a few seconds."""
-        self._stop.set()
-        self._awake.set()
+        self._stop.set()  # and no more: a signal may come while this thread holds the lock of `_awake`
 
     def run(self) -> None:
         """Serve until stopped. Raises the error that ended a follower or the API."""

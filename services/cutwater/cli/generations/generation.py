@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -190,12 +191,12 @@ def promote(
     else:
         told = {"despite_hold": despite_hold}
         with audit_action(PROMOTE, place.settings, place.cluster, place.job.name, str(wanted), told) as action:
-            claims_of(place).to_promote(wanted, despite_hold)
-            if not at_once:
+            began_s = time.monotonic()
+            if claims_of(place).to_promote(wanted, despite_hold) and not at_once:
                 await_readers(place, wanted, wait / 2)
             claims_of(place).promote(wanted, actor(place.settings, PROMOTE).name if despite_hold else "")
             action.record_result("its promotion is requested")
-        await_promotion(place, wanted, wait)
+        await_promotion(place, wanted, max(wait - (time.monotonic() - began_s), 1.0) if wait else 0.0)
     show_generations(place, [claims_of(place).known().require(wanted)], as_json)
 
 

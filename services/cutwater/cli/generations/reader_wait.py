@@ -10,7 +10,7 @@ from cutwater.adapters.topics.candidates import candidates, parent_of, promoted
 from cutwater.adapters.topics.recovery_log import reader_loads
 from cutwater.cli.options import JobContext
 from cutwater.cli.report import err, print_note
-from cutwater.core.errors import UsageError
+from cutwater.core.errors import ProtocolError, UnavailableError, UsageError
 from cutwater.core.generations.candidates import Candidate
 from cutwater.core.generations.holds import may_be_held
 from cutwater.core.pacing.reader_loads import ReaderLoad, all_announced, unfinished
@@ -72,5 +72,5 @@ def _worth_waiting(place: JobContext, candidate: Candidate) -> bool:
 def _loads(place: JobContext, generation: Generation) -> list[ReaderLoad]:
     try:
         return reader_loads(place.cluster, place.job.name, generation)
-    except UsageError:
-        return []  # no trail, or not allowed to read it
+    except (UsageError, UnavailableError, ProtocolError):
+        return []  # no trail, not allowed to read it, no answer: the promotion does not depend on it

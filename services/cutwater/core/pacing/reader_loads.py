@@ -52,13 +52,18 @@ def newest_loads(records: Iterable[Recovery], generation: Generation) -> list[Re
     found: dict[str, ReaderLoad] = {}
     for record in records:
         load = load_of(record)
-        if load is not None and load.generation == generation:
+        if load is not None and load.generation == generation and not _is_older(load, found.get(load.name)):
             found[load.name] = load
         host = _host(record.process)
         for one in [one for one in unfinished(found.values()) if one.reader == record.service]:
             if _host(one.process) == host and one.process != record.process:
                 del found[one.name]
     return [found[name] for name in sorted(found)]
+
+
+def _is_older(load: ReaderLoad, known: ReaderLoad | None) -> bool:
+    """Return whether a reader said this before `known`. Each record has its own producer, so order is not kept."""
+    return known is not None and (load.at_ms, load.state != LOADING) < (known.at_ms, known.state != LOADING)
 
 
 def _host(process: str) -> str:

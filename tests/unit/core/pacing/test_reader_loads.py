@@ -77,6 +77,15 @@ def test_the_last_word_of_each_reader_counts() -> None:
     assert [one.process for one in unfinished(found)] == ["host:2"]
 
 
+def test_records_of_a_reader_may_change_places() -> None:
+    """Its clock tells which one is the later; of one moment, the load had begun first."""
+    for loading_ms in (900, 1_000):
+        (found,) = newest_loads([record(LOADED, at_ms=1_000), record(at_ms=loading_ms)], CANDIDATE)
+        assert found.state == LOADED
+    (found,) = newest_loads([record(LOADED, at_ms=1_000), record(at_ms=1_001)], CANDIDATE)
+    assert found.state == LOADING
+
+
 def test_who_has_died_is_not_waited_for() -> None:
     """Its service starts again on that host. Elsewhere, or earlier, this says nothing; nor what it has loaded."""
     start = replace(record(), service="rehydrator", found=())
