@@ -33,7 +33,7 @@ def show_generations(
     """Print generations. `unclaimed`: those without a claim, with their number of partitions."""
     last = promoted(place.cluster, place.job.name)
     told = [_unclaimed(*one, last) for one in (unclaimed or {}).items()] + [
-        _generation_json(place, one, last) for one in found
+        _generation_json(place, one, last, as_json) for one in found
     ]
     print_records(f"generations of {place.job.name}: {len(found)} claimed", _COLUMNS, told, as_json)
 
@@ -60,7 +60,8 @@ def _unclaimed(generation: Generation, partitions: int, last: Milestone | None) 
     }
 
 
-def _generation_json(place: JobContext, one: Candidate, last: Milestone | None) -> dict[str, Any]:
+def _generation_json(place: JobContext, one: Candidate, last: Milestone | None, loads: bool) -> dict[str, Any]:
+    """`loads`: whether to read what readers say; the table has no column for it."""
     claim = one.claim
     follows = last if last and last.generation.number < claim.generation.number else None
     nearer = approach(one, parent_of(claim), follows) if follows else None
@@ -81,7 +82,7 @@ def _generation_json(place: JobContext, one: Candidate, last: Milestone | None) 
         "events_left": nearer.events if nearer else None,
         "events_per_s": round(nearer.reads_per_s, 1) if nearer else None,
         "seconds_left": round(left_s, 1) if left_s is not None else None,
-        "loads": loads_json(place, one) if follows else [],
+        "loads": loads_json(place, one) if follows and loads else [],
     }
 
 
